@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from dualtrack.chat.cost_hold import cost_settings
-from dualtrack.chat.turn_request import call_fields, most_output
+from dualtrack.chat.turn_request import call_fields
 from dualtrack.chat_times import MOST_CALL_SECONDS, seconds_needed
+from dualtrack.memory.notes import most_output
 from dualtrack.output_schema import refused_schema
 from dualtrack.profiles import PLACEHOLDER, UTILITY, AfterMaxTurns, WhenSummarised, profile_from
 from dualtrack.requests import MAX_PAUSE_SECONDS

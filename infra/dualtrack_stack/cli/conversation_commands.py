@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from dualtrack_stack.cli.client import ApiClient
     from dualtrack_stack.cli.target import TargetOptions
 
+_FORMS: Final = {"whole": "all", "note": "note", "extract": "extract"}
 _PREVIEW: Final = 300
 _TEXT: Final[tuple[Literal["result", "content"], ...]] = ("result", "content")
 _PAGE: Final = 100
@@ -255,9 +256,6 @@ _BECAME: Final = {"failed": "  failed", "declined": "  declined", "unknown": "  
 
 def _kind_of(record_id: str) -> str:
     return record_id.rpartition("-")[2][:1]
-
-
-_FORMS: Final = {"whole": "all", "note": "note", "extract": "extract"}
 
 
 def _heading(record: answers.Record) -> str:

@@ -247,6 +247,21 @@ def test_a_chat_that_the_sweep_closes_keeps_its_notes(world: World) -> None:
     assert world.load(chat).memory.aside == 0, "nobody was asked for a summary"
 
 
+def test_a_chat_that_fails_keeps_the_notes_that_it_has(world: World) -> None:
+    chat = world.start("What is there?")
+    world.model.script.add({"match": "turn", "content": calls(LONG)})
+    said = {"type": "text", "text": f"One more look.\n\n{mark_of(chat.chat_id)}\nq1-t1: the ports"}
+    world.model.script.add({"match": "turn", "content": [said, *calls(200)]})
+    for number in (0, 1):
+        for call in world.turn(chat, number)["calls"]:
+            world.tool(chat, number + 1, call["id"])
+    world.abort(chat)
+    assert world.load(chat).status == "failed"
+    track = world.stores.history.track("ann", chat.conversation_id, 1)
+    assert track is not None
+    assert "the ports" in track.blocks[1].content
+
+
 def test_a_model_that_ignores_the_ask_is_asked_no_more(world: World) -> None:
     conversation_id = ""
     for _ in range(6):

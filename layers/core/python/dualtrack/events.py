@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 
 TERMINAL: Final = frozenset({"done", "error"})
+WRITING: Final = frozenset({"thinking", "delta", "written"})
+"""What a turn says while its model writes: nothing is decided by these."""
 
 
 @dataclass(frozen=True, slots=True)

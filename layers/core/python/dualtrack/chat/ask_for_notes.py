@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from dualtrack.ids import query_id, response_id
 from dualtrack.memory.estimate import message_tokens
@@ -21,6 +21,8 @@ from dualtrack.memory.recall import RECALL_TOOLS
 from dualtrack.memory.summaries import LONG_QUERY
 from dualtrack.memory.view import build
 from dualtrack.models.prices import rates_of
+from dualtrack.models.windows import LEAST_MAXIMUM
+from dualtrack.storage.chats import notes_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -28,12 +30,6 @@ if TYPE_CHECKING:
     from dualtrack.chat.turn_attempt import TurnAttempt
     from dualtrack.memory.view import View
     from dualtrack.models.turn import ModelReply
-
-LEAST_MAXIMUM: Final = 64_000
-"""The smallest maximum of a model's ``max_tokens``. Source: the models' pages (2026-11)."""
-
-_RATIO: Final = 1 / 1.3
-"""Of the service's counts to our cautious estimate, before the first call."""
 
 
 def with_ask(run: TurnAttempt, view: View, fixed: int) -> View:
@@ -43,18 +39,25 @@ def with_ask(run: TurnAttempt, view: View, fixed: int) -> View:
     is_limited = run.is_held_back or run.wanted.stop or not _room(run)
     if not history.in_turn or is_limited or sums.ignored >= MOST_IGNORED or not _can_ask(view):
         return view
-    asked, noted = asked_in(view), {record_id for turn in run.turns for record_id in turn.notes}
+    asked = asked_in(view)
     records = _long_records(view, run.chat.query, history.whole_characters)
     asks = [ask for ask in records if ask.record_id not in asked]
-    now, ratio = run.stores.clock(), sums.ratio or _RATIO
+    if not asks:
+        return view
     sent = build(view)
-    prompt = round(ratio * (message_tokens(sent.messages) + fixed))
-    past = round(ratio * message_tokens(sent.messages[: sent.past]))
-    own = round(ratio * message_tokens(sent.messages[sent.past :]))
-    seen = run.turns[-1].usage.prompt_tokens if run.turns else prompt - own
-    rates = rates_of(run.agent.model, prompt)
-    spare = spare_nanodollars(sums, CallAhead(prompt, seen, past, now), rates)
-    chosen = records_to_note(asks, spare, rates, open_notes=len(asked - noted), again=bool(asked))
+    past = round(sums.counted * message_tokens(sent.messages[: sent.past]))
+    own = round(sums.counted * message_tokens(sent.messages[sent.past :]))
+    before = round(sums.counted * fixed) + past
+    seen = run.turns[-1].usage.prompt_tokens if run.turns else before
+    rates = rates_of(run.agent.model, before + own)
+    call = CallAhead(before + own, seen, past, run.stores.clock())
+    chosen = records_to_note(
+        asks,
+        spare_nanodollars(sums, call, rates),
+        rates,
+        open_notes=len(asked - notes_of(run.turns).keys()),
+        again=bool(asked),
+    )
     return replace(view, asks=(*view.asks, chosen))
 
 
@@ -113,6 +116,6 @@ def _long_records(view: View, query: int, whole: int) -> Iterator[NoteAsk]:
         yield NoteAsk(response_id(query), EXPECTED_ANSWER)
 
 
-def has_heard_of(asked: Collection[str], answer: str, query: int) -> bool:
+def is_note_due(asked: Collection[str], answer: str, query: int) -> bool:
     """Whether a model that was asked for these notes would have written one: on the answer alone only if it is long."""
     return bool(set(asked) - {response_id(query)}) or (bool(asked) and len(answer.split()) > LONG_ANSWER)

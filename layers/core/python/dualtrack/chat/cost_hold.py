@@ -17,11 +17,12 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
-from dualtrack.chat.turn_request import call_fields, most_output
+from dualtrack.chat.turn_request import call_fields
 from dualtrack.chat_times import ChatTimes, call_seconds
 from dualtrack.credits.keys import NANO
 from dualtrack.memory.digest_writing import DIGEST_CALL_TOKENS
 from dualtrack.memory.joint_summaries import MOST_AT_ONCE
+from dualtrack.memory.notes import most_output
 from dualtrack.memory.summaries import SummarySettings, summary_settings, summary_tokens
 from dualtrack.memory.titles import TITLE_PROMPT_TOKENS, TITLE_TOKENS
 from dualtrack.models.cost_cap import CostHold, lowest_cap, most_of_a_call, most_of_a_single_call

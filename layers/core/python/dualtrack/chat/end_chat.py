@@ -27,25 +27,26 @@ from dualtrack.chat.pauses import pause_over
 from dualtrack.chat.receipt import model_nanodollars, unknown_summaries
 from dualtrack.chat.tell import told
 from dualtrack.chat.tool_results import outside_events
+from dualtrack.chat.track_without_model import track_without_model
 from dualtrack.chat.unfinished_calls import unfinished_calls
 from dualtrack.clock import iso
 from dualtrack.credits.account import Cost
 from dualtrack.errors import ChatClosed, Contended, Gone, Superseded
-from dualtrack.events import Event, credits_now, done, error, record_stored, text_of_turn
+from dualtrack.events import WRITING, Event, credits_now, done, error, record_stored, text_of_turn
 from dualtrack.ids import response_id
 from dualtrack.memory.conversation_words import words_of_query
 from dualtrack.memory.passages import SEARCH_TOOL
 from dualtrack.memory.query_index import index_of, is_counted_at_once
 from dualtrack.memory.records import QueryTrack, Record
-from dualtrack.memory.summaries import NO_ANSWER, track_of
+from dualtrack.memory.summaries import NO_ANSWER
 from dualtrack.models.cost_cap import side_nanodollars
 from dualtrack.models.failures import OWNERS, words_of
 from dualtrack.models.prices import rates_of
 from dualtrack.models.receipt_data import at_rates, begun_before, prompt_beside
 from dualtrack.models.trouble import BUSY, ErrorDetails, unreachable, without_key
 from dualtrack.models.turn import Usage
-from dualtrack.profiles import UTILITY, all_profiles, whole_characters
-from dualtrack.storage.chats import ENDED, notes_of, with_summaries, with_usage
+from dualtrack.profiles import UTILITY, all_profiles
+from dualtrack.storage.chats import ENDED, with_summaries, with_usage
 from dualtrack.storage.conversation_words import WORDS
 from dualtrack.storage.conversations import aside_action
 from dualtrack.storage.dynamo import ConditionFailed
@@ -233,11 +234,7 @@ def _mechanical(stores: PaidStores, chat: Chat, records: tuple[Record, ...]) -> 
     rejects the next write."""
     if not records:
         return QueryTrack(chat.query, ())
-    profile, now = all_profiles().get(chat.profile), iso(stores.clock())
-    if profile and profile.history.in_turn:
-        notes = notes_of(_turns(stores, chat))
-        return track_of(records, notes, profile.history.whole_characters, now, "note")
-    return track_of(records, {}, whole_characters(chat.profile), now)
+    return track_without_model(chat.profile, records, partial(_turns, stores, chat), iso(stores.clock()))
 
 
 def _close_answered(
@@ -321,7 +318,7 @@ def _end_running(
     lost = lost_nanodollars(chat.model, spent.lost, prompt)
     chat = with_end(replace(chat, spent=spent, memory=chat.memory.with_lost(lost)), records)
     cost = cost_of(chat, _cost(chat, turns, records), is_answered=False)
-    track = track_of(records, {}, whole_characters(chat.profile), iso(now))
+    track = track_without_model(chat.profile, records, lambda: turns, iso(now))
     waiting = turns[-1] if turns and chat.status == "paused" else None
     indexed = _index_writes(stores, chat, records, track)
     end = _End(chat, how, now, records, track, indexed, waiting, unfinished)
@@ -435,7 +432,7 @@ def _status(how: ChatFailure | Cancellation) -> Literal["failed", "cancelled"]:
 
 def _retry_unless_delta(event: StoredEvent) -> None:
     """The fence: an event arrived while the end was being written, so the chat is read again."""
-    if event.event not in ("delta", "thinking", "written"):
+    if event.event not in WRITING:
         raise Superseded(event.event)
 
 

@@ -8,30 +8,31 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from dualtrack.chat.end_chat import TIMED_OUT, end_chat
 from dualtrack.chat.latest_queries import asked_up_to
+from dualtrack.chat.track_without_model import track_without_model
 from dualtrack.clock import iso
 from dualtrack.errors import ApiError, Contended, conversation_busy, invalid_request, not_found
 from dualtrack.ids import new_conversation_id, query_id, response_id
 from dualtrack.memory.ancestry import MAX_PARTS
 from dualtrack.memory.full_history import MemorySums
-from dualtrack.memory.summaries import track_of
 from dualtrack.models.cost_cap import side_nanodollars
-from dualtrack.profiles import UTILITY, all_profiles, whole_characters
+from dualtrack.profiles import UTILITY, all_profiles
 from dualtrack.requests import ChatRef
 from dualtrack.storage.api_requests import FirstRequest
-from dualtrack.storage.chats import notes_of
 from dualtrack.storage.conversations import Conversation, list_position
 from dualtrack.storage.dynamo import ConditionFailed
 from dualtrack.storage.past_writes import write_track
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dualtrack.chat.new_chat import Repeat
     from dualtrack.memory.ancestry import Ancestry
-    from dualtrack.memory.records import QueryTrack, Record
-    from dualtrack.profiles import Profile
+    from dualtrack.storage.chats import RecordedTurn
     from dualtrack.storage.dynamo import Action
     from dualtrack.storage.stores import AdmissionStores
 
@@ -180,26 +181,17 @@ def make_final(stores: AdmissionStores, parent: Conversation, ancestry: Ancestry
     for number in range(after + 1, ancestry.through + 1):
         if number not in written:
             records = stores.history.query_records(user, own, number)
-            track = _track(stores, parent, profile, number, records)
+            turns = partial(_turns, stores, parent, number)
+            track = track_without_model(parent.profile, records, turns, iso(stores.clock()))
             with contextlib.suppress(ConditionFailed):
                 write_track(stores, parent, track)
 
 
-def _track(
-    stores: AdmissionStores,
-    parent: Conversation,
-    profile: Profile | None,
-    number: int,
-    records: tuple[Record, ...],
-) -> QueryTrack:
-    """The track of a query of the parent's, with the notes that came with its answer."""
-    now = iso(stores.clock())
-    if profile is None or not profile.history.in_turn:
-        return track_of(records, {}, whole_characters(parent.profile), now)
+def _turns(stores: AdmissionStores, parent: Conversation, number: int) -> Sequence[RecordedTurn]:
+    """Those of a query of the parent's."""
     chat_id = stores.history.chat_of_query(parent.user, parent.conversation_id, number)
     loaded = stores.chats.load_with_turns(parent.user, chat_id) if chat_id else None
-    notes = notes_of(loaded[1]) if loaded else {}
-    return track_of(records, notes, profile.history.whole_characters, now, "note")
+    return loaded[1] if loaded else ()
 
 
 def _repeat_actions(stores: AdmissionStores, fork: Conversation, repeat: Repeat | None) -> list[Action]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from dualtrack.chat.ask_for_notes import has_heard_of
+from dualtrack.chat.ask_for_notes import is_note_due
 from dualtrack.chat.memory_figures import with_end, with_turn
 from dualtrack.chat.message_before import message_behind
 from dualtrack.chat.move_credits import cost_of, lines_of, move_credits
@@ -28,7 +28,7 @@ from dualtrack.memory.sources import sources_of
 from dualtrack.models.prices import rates_of
 from dualtrack.models.receipt_data import TurnCall, at_rates
 from dualtrack.models.stops import MOST_CUTS, SECOND_ANSWER, is_known
-from dualtrack.storage.chats import Chat, RecordedTurn, charged, with_usage
+from dualtrack.storage.chats import Chat, RecordedTurn, charged, notes_of, with_usage
 from dualtrack.storage.dynamo import ConditionFailed
 from dualtrack.text import clean, one_line
 
@@ -214,8 +214,7 @@ def _recorded_answer(turn: _DecidedTurn, records: Sequence[Record], change: Acco
     )
     after = with_end(_after_settle(turn, change), [*records, response])
     asked = {*turn.sending.asked, *(one for each in run.turns for one in each.sending.asked)}
-    is_noted = bool(said.notes) or any(each.notes for each in run.turns)
-    is_due = has_heard_of(asked, said.text, chat.query)
+    is_due, is_noted = is_note_due(asked, said.text, chat.query), bool(said.notes or notes_of(run.turns))
     after = replace(after, memory=after.memory.heard(due=is_due, noted=is_noted))
     response, thought = replace(response, sums=after.memory.sums), _thought(turn)
     after = replace(after, thoughts=after.thoughts + (1 if thought else 0))

@@ -7,7 +7,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dualtrack.frozen import dumps, thaw
-from dualtrack.memory.notes import NOTES_TOKENS
 from dualtrack.models.thinking import short_fields, turn_fields
 from dualtrack.profiles import UTILITY
 from dualtrack.text import estimate_tokens
@@ -53,11 +52,6 @@ def call_fields(profile: Profile, model: str, max_tokens: int, thinking: Thinkin
     """The fields beside its content. A small task needs no thinking, which would be dearer than its answer."""
     fields = short_fields if profile.name == UTILITY.name else turn_fields
     return fields(model, max_tokens, thinking)
-
-
-def most_output(profile: Profile) -> int:
-    """The most tokens that a call of a turn may write beside thinking: an answer, and notes where they come with it."""
-    return profile.max_tokens + (NOTES_TOKENS if profile.history.in_turn else 0)
 
 
 def fixed_tokens(request: JsonObject) -> int:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 from dualtrack.media import within_request
 from dualtrack.memory.blocks import result_block
 from dualtrack.memory.estimate import FRAME_TOKENS, block_tokens, message_tokens, tokens_of_files
+from dualtrack.memory.notes import most_output
 from dualtrack.memory.refused_files import without_files
 from dualtrack.memory.sending import ResultCut
 from dualtrack.memory.summaries import EXTRACT_LIMIT
@@ -52,8 +53,9 @@ _CORRECTION: Final = (1 / 1.3, 2.0)
 def room_for(profile: Profile, model: str, thinking: Thinking, fixed: int, last: Sending) -> int:
     """The tokens for the messages of a call: its budget without system and tools (``fixed``) and without the answer,
     corrected by the service's count for the previous call (``last``)."""
-    budget = max(profile.context_tokens - profile.max_tokens, profile.context_tokens // 4)
-    window = context_window(model) - profile.max_tokens - thinking.room
+    answer = most_output(profile)
+    budget = max(profile.context_tokens - answer, profile.context_tokens // 4)
+    window = context_window(model) - answer - thinking.room
     return int(min(budget, window) / _correction(last)) - fixed
 
 

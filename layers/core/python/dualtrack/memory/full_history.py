@@ -64,6 +64,11 @@ class MemorySums:
     beyond_window: bool = False
     ignored: int = 0
 
+    @property
+    def counted(self) -> float:
+        """``ratio``, or what is expected before the first call."""
+        return self.ratio or _RATIO
+
 
 @dataclass(frozen=True, slots=True)
 class MeasuredCall:
@@ -125,7 +130,7 @@ class ChatMemory:
 
     def ended(self, model: str, estimated: int) -> ChatMemory:
         """After the end of the query, whose records have this many tokens by `recall.history_tokens`."""
-        tokens = self.sums.tokens + round((self.sums.ratio or _RATIO) * estimated)
+        tokens = self.sums.tokens + round(self.sums.counted * estimated)
         return replace(self, sums=replace(self.sums, tokens=min(tokens, context_window(model))))
 
     def heard(self, *, due: bool, noted: bool) -> ChatMemory:

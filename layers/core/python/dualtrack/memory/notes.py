@@ -22,6 +22,8 @@ from dualtrack.text import clean, estimate_tokens, neutralise, one_line
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
+    from dualtrack.profiles import Profile
+
 MOST_NOTES: Final = 8
 NOTE_TOKENS: Final = 60
 NOTES_TOKENS: Final = 500
@@ -47,6 +49,11 @@ _NOTE: Final = re.compile(
 )
 """``q3-t1: the note``, as models write it: with a bullet, in bold, in brackets, in another alphabet's digits."""
 _BEGINS_NOTE: Final = re.compile(r"[\s>*_`#\[(•–-]*+(?:ID:\s*+)?q?[\w-]{0,9}", re.IGNORECASE)
+
+
+def most_output(profile: Profile) -> int:
+    """The most tokens that a call of a turn may write beside thinking: an answer, and notes where they come with it."""
+    return profile.max_tokens + (NOTES_TOKENS if profile.history.in_turn else 0)
 
 
 def mark_of(chat_id: str) -> str:

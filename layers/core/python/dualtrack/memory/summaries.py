@@ -130,7 +130,7 @@ def track_of(
 ) -> QueryTrack:
     """The query's blocks: whole up to ``whole`` characters, else the summary if there is one, else a mechanical
     extract. ``made``: what the summaries are. Beside notes, an answer without one stays whole: its writer had the
-    choice.
+    choice, unless it was stopped.
 
     A query of more than `LONG_QUERY` characters is summarised, too; the lines that name its files do not change.
 
@@ -156,7 +156,7 @@ def _block(
     kind = _kind(record)
     is_long = _needs_summary(record, whole)
     if kind == "response" and made == "note" and record.record_id not in summaries:
-        is_long = False
+        is_long = is_long and record.stop == "cancelled"
     if kind == "query" and not is_long:
         return block_of(record)
     if kind in ("file", "thought"):

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from dualtrack.codec import stored
+from dualtrack.events import WRITING
 from dualtrack.models.cache_word import CacheWord
 from dualtrack.models.prices import Rates, rates_of
 from dualtrack.models.turn import Usage
@@ -215,9 +216,7 @@ _WRITTEN: Final = ("thinking", "delta")
 def has_begun(newest: StoredEvent, turn: int) -> bool:
     """Whether the newest event says that the turn was begun before and not recorded. Every event that a turn writes
     between `turn` and its record stands here; else the receipt loses a call when the turn is repeated."""
-    return (
-        newest.event in (*_WRITTEN, "turn", "written", "retrying", "left_out") and newest.data["turn"] == turn
-    )
+    return newest.event in WRITING | {"turn", "retrying", "left_out"} and newest.data["turn"] == turn
 
 
 def begun_before(events: Sequence[StoredEvent], turn: int, heard: Heard | None) -> EarlierTries:

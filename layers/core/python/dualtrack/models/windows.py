@@ -9,6 +9,9 @@ from dualtrack.models.thinking import line_and_version
 LEAST_WINDOW: Final = 200_000
 """The smallest window of a model."""
 
+LEAST_MAXIMUM: Final = 64_000
+"""The smallest maximum of a model's ``max_tokens``."""
+
 _FROM_GENERATION_5: Final = 1_000_000
 
 
