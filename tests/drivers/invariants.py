@@ -291,8 +291,8 @@ def index_faults(stores: Stores, chat: Chat) -> list[str]:
 def what_is_left(stores: Stores, user: str, secret: str) -> list[str]:
     """What is still there of a user whose conversations are all deleted, by id or by a word of the user's texts.
 
-    Allowed: the counters and keys of requests (`USER#`: no text), the blank end of a chat that was interrupted, and the
-    list of deletions.
+    Allowed: the counters and keys of requests (`USER#`: no text), the blank end of a chat that was interrupted, the
+    list of deletions, and files that were announced for a message that was not sent.
     """
     hidden = (f"USER#{user} CONV#", f"USER#{user} FORK#")
     faults = []
@@ -300,6 +300,8 @@ def what_is_left(stores: Stores, user: str, secret: str) -> list[str]:
         for page in stores.chats.client.get_paginator("scan").paginate(TableName=table):
             for item in page["Items"]:
                 key = f"{item['pk']['S']} {item['sk']['S']}"
+                if item["sk"]["S"].startswith("UPLOAD#") and "used" not in item:
+                    continue
                 if secret in str(item):
                     faults.append(f"{key}: a deleted conversation's text is still in a table")
                 elif key.startswith(hidden) or (

@@ -16,6 +16,7 @@ from dualtrack.storage.uploads import FOLDER, MOST_OPEN, object_key
 
 from tests.clients.api_client import SETTINGS, Api, items, objects
 from tests.drivers.images import png
+from tests.drivers.invariants import what_is_left
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -68,6 +69,14 @@ def test_a_file_comes_by_reference(api: Api) -> None:
     assert (kept["media_type"], kept["name"], kept["size"]) == ("text/plain", "notes.txt", len(TEXT))
     assert api.get(f"{where}/q1-f1")["content"] == TEXT.decode()
     assert not stored(api)
+
+
+def test_nothing_of_a_used_file_outlives_its_conversation(api: Api) -> None:
+    announced(api, name="harbour-open.txt")
+    chat = ask(api, put(api, announced(api, name="harbour-used.txt"))).json
+    api.run(chat["chat_id"])
+    assert api.call("DELETE", f"/v1/conversations/{chat['conversation_id']}").status == 204
+    assert what_is_left(api.world.stores, api.user, "harbour-used") == []
 
 
 def test_a_message_may_say_type_and_name_and_have_other_files_in_itself(api: Api) -> None:

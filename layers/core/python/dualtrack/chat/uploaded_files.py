@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from botocore.exceptions import ClientError
 
 from dualtrack.chat.attached_files import checked_file
-from dualtrack.errors import ApiError, Gone, invalid_request, not_found
+from dualtrack.errors import ApiError, Contended, Gone, invalid_request, not_found
 from dualtrack.media import most_bytes
 from dualtrack.message_files import UPLOADED_BYTES, is_text_type
 from dualtrack.storage.uploads import MOST_OPEN
@@ -115,9 +115,9 @@ def reopen(stores: ErasureStores, named: Sequence[Reference], chat: Chat) -> Non
 
 
 def discard(stores: ErasureStores, user: str, named: Sequence[Reference]) -> None:
-    """Delete the bytes of uploads that were used: the conversation has its own. What fails here the sweep does."""
-    with contextlib.suppress(ClientError):
-        stores.uploads.delete_objects(user, [reference.upload_id for reference in named])
+    """Take bytes and names from uploads that were used. What fails here the sweep does."""
+    with contextlib.suppress(ClientError, Contended):
+        stores.uploads.strip(user, [reference.upload_id for reference in named])
 
 
 def sweep_uploads(stores: ErasureStores, seconds: float) -> int:

@@ -31,7 +31,7 @@ from dualtrack.storage.dynamo import (
 from dualtrack.storage.open_index import INDEX
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from mypy_boto3_dynamodb.client import DynamoDBClient
     from mypy_boto3_s3.client import S3Client
@@ -149,9 +149,21 @@ class UploadStore:
         with contextlib.suppress(ConditionFailed):  # it was opened already, or swept
             transact(self.client, actions)
 
-    def delete_objects(self, user: str, upload_ids: Iterable[str]) -> None:
-        """Delete the bytes of these uploads, if there are any."""
+    def strip(self, user: str, upload_ids: Sequence[str]) -> None:
+        """Take bytes and names from uploads that were used: the conversation has its own, and is deleted apart."""
         self._delete([object_key(user, upload_id) for upload_id in upload_ids])
+        for upload_id in upload_ids:
+            blank = update(
+                "upload",
+                self.table,
+                _key(user, upload_id),
+                "SET #name = :none",
+                "attribute_exists(used)",
+                {":none": ""},
+                {"#name": "name"},
+            )
+            with contextlib.suppress(ConditionFailed):  # it was swept
+                transact(self.client, [blank])
 
     def _delete(self, keys: Sequence[str]) -> None:
         if keys:
@@ -167,7 +179,7 @@ class UploadStore:
 
     def forget(self, user: str, upload_id: str) -> None:
         """Take an expired upload away, bytes first: what a crash leaves is found again. Idempotent."""
-        self.delete_objects(user, [upload_id])
+        self._delete([object_key(user, upload_id)])
         upload = self.find(user, upload_id)
         if upload is None:
             return
