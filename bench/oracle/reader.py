@@ -16,12 +16,13 @@ from dualtrack_stack.local.offline_model.script import ScriptedResponse, kind_of
 from dualtrack_stack.local.testing.script import ItemsScript, calls
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from dualtrack_stack.local.offline_model import wire
     from dualtrack_stack.local.testing.script import Calls
 
     from bench.oracle.facts import Exchange, Fact
+    from bench.oracle.writers import Writer
 
 READ: Final = "retrieve_documentation"
 SEARCH: Final = "search_conversation"
@@ -48,13 +49,9 @@ class Probe:
 
 
 class Reader(ItemsScript):
-    """Tells an exchange (`tell`), or answers a question (`probe`). ``writer`` writes summaries and digests."""
+    """Tells an exchange (`tell`), or answers a question (`probe`). ``writer`` writes notes, summaries and digests."""
 
-    def __init__(
-        self,
-        writer: Callable[[wire.Request, Mapping[str, Sequence[str]]], ScriptedResponse],
-        facts: Mapping[str, Sequence[str]],
-    ) -> None:
+    def __init__(self, writer: Writer, facts: Mapping[str, Sequence[str]]) -> None:
         super().__init__(())
         self._writer, self._facts = writer, facts
         self.probe: Probe | None = None
@@ -67,13 +64,21 @@ class Reader(ItemsScript):
     def take(self, request: wire.Request) -> ScriptedResponse | None:
         """What the writer writes, what the reader does, or the next item."""
         if kind_of(request) != "turn":
-            return self._writer(request, self._facts)
+            return self._writer.answer(request, self._facts)
         if self.probe is None:
-            return super().take(request)
+            said = super().take(request)
+            return said and self._with_notes(request, said)
         call = _next_call(self.probe, self.sent[-1])
         if call is None:
             return ScriptedResponse(text="Done.")
         return ScriptedResponse(content=({"type": "tool_use", "name": call.tool, "input": dict(call.input)},))
+
+    def _with_notes(self, request: wire.Request, said: ScriptedResponse) -> ScriptedResponse:
+        *before, last = said.content
+        if last["type"] != "text":
+            return said
+        text = last["text"] + self._writer.notes(request, self._facts)
+        return said.model_copy(update={"content": (*before, {**last, "text": text})})
 
 
 def _next_call(probe: Probe, body: Mapping[str, Any]) -> Calls | None:

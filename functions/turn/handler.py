@@ -13,7 +13,6 @@ with collecting_later():
     from dualtrack.chat.agent import AgentDeployment
     from dualtrack.chat.run_turn import run_turn
     from dualtrack.chat.turn_attempt import TurnCallbacks, TurnSettings
-    from dualtrack.memory.summaries import summary_settings
     from dualtrack.models.cost_cap import turn_rates
     from dualtrack.models.open_model import open_model
     from dualtrack.models.provider import provider_of
@@ -39,8 +38,9 @@ settings = settings_from()
 stores = open_stores(settings, TurnStores)
 thinking = Thinking(settings.dualtrack_thinking_tokens, settings.dualtrack_effort)
 turns = TurnSettings(
-    AgentDeployment(settings.dualtrack_model, thinking, settings.dualtrack_provider),
-    summary_settings(settings),
+    AgentDeployment(
+        settings.dualtrack_model, thinking, settings.dualtrack_provider, settings.dualtrack_summary_model
+    ),
     settings.dualtrack_max_cost,
     ErrorDetails(settings.dualtrack_provider, provider_of(settings.dualtrack_provider).key_id(settings)),
 )

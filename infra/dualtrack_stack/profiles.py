@@ -66,7 +66,7 @@ class DualTrackFile(BaseModel):
 
     policy: Literal["dual_track"] = "dual_track"
     whole_characters: Annotated[int, Field(ge=0, le=100_000)] = 1_000
-    summaries: WhenSummarised = "at_once"
+    summaries: WhenSummarised | None = None
 
 
 class WindowFile(BaseModel):
@@ -133,7 +133,7 @@ class ProfileFile(BaseModel):
     max_tokens: Annotated[int, Field(ge=1, le=64_000)]
     result_limit: Annotated[int, Field(ge=1_000, le=2_000_000)]
     context_tokens: Annotated[int, Field(ge=20_000, le=900_000)] = 95_000
-    track_tokens: Annotated[int, Field(ge=4_000, le=400_000)] = 24_000
+    track_tokens: Annotated[int, Field(ge=4_000, le=400_000)] = 0
     history: HistoryFile = DualTrackFile()
     model: Annotated[str, Field(min_length=1, max_length=200)] | None = None
     query_template: Annotated[str, Field(max_length=2_000), AfterValidator(_with_one_placeholder)] = (

@@ -51,9 +51,8 @@ from tests.drivers.outbox import Unheard
 from tests.drivers.plugin_parts import parts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator
 
-    from dualtrack.profiles import WhenSummarised
     from dualtrack.storage.chats import Chat
     from dualtrack.storage.stores import Stores
 
@@ -67,33 +66,28 @@ FORBIDDEN: Final = "zyklonform"
 """What the model's service declines wherever it stands."""
 
 TWO_ROUNDS: Final = ((DOCUMENTATION, NOTE, UNKNOWN), (READ,))
-WAITING: Final = "waiting"
-"""The assistant whose queries are sent whole until their summaries pay (`with_other_profiles`)."""
-NOTING: Final = "noting"
-"""The assistant whose answers bring their notes."""
-_SUMMARIES: Final[Mapping[str, WhenSummarised]] = {WAITING: "when_they_pay", NOTING: "in_turn"}
+CALLING: Final = "calling"
+"""The assistant with a call for each summary (`with_other_profiles`)."""
 
 
 @contextlib.contextmanager
 def with_other_profiles() -> Iterator[None]:
     """The deployment has them meanwhile."""
     assistant = profile_named(DEFAULT_PROFILE)
-    for name, summaries in _SUMMARIES.items():
-        history = replace(assistant.history, summaries=summaries)
-        all_profiles()[name] = replace(assistant, name=name, history=history)
+    history = replace(assistant.history, summaries="at_once")
+    all_profiles()[CALLING] = replace(assistant, name=CALLING, history=history)
     try:
         yield
     finally:
-        for name in _SUMMARIES:
-            del all_profiles()[name]
+        del all_profiles()[CALLING]
 
 
 SCENARIOS: Final = (
     Scenario("no tools"),
     Scenario("a key", keyed=True),
-    Scenario("by an API key", by_api_key=True, rounds=TWO_ROUNDS, charged=20),
+    Scenario("by an API key", profile=CALLING, by_api_key=True, rounds=TWO_ROUNDS, charged=20),
     Scenario("by an API key, failed", by_api_key=True, rounds=TWO_ROUNDS, stopped_after="turn 1", stopped_by="abort", status="failed", stop="", charged=0),
-    Scenario("by an API key, a digest written ahead", by_api_key=True, earlier=18),
+    Scenario("by an API key, a digest written ahead", profile=CALLING, by_api_key=True, earlier=18),
     Scenario("text files", keyed=True, files=(TEXT_FILE, SHORT_FILE), rounds=((READ_FILE,),), charged=7),
     Scenario("an image", files=(IMAGE, SHORT_FILE), rounds=((READ,),), charged=7),
     Scenario("files by reference", keyed=True, files=(TEXT_FILE, IMAGE), by_upload=True, rounds=((READ_FILE,),), charged=7),
@@ -126,20 +120,18 @@ SCENARIOS: Final = (
     Scenario("past its deadline", rounds=TWO_ROUNDS, stopped_after="tool q1-t1", stopped_by="deadline", status="failed", stop="", charged=0),
     Scenario("never started", never_started=True),
     Scenario("vanished before the answer", rounds=TWO_ROUNDS, vanishes_after="tool q1-t1", status="failed", stop="", charged=0),
-    Scenario("vanished after the answer", vanishes_after="answer"),
-    Scenario("a follow-up before the summaries", follow_up="before"),
-    Scenario("a follow-up during a summary", follow_up="during"),
-    Scenario("summaries while a follow-up waits", follow_up="while it waits"),
-    Scenario("a follow-up after the summaries", follow_up="after"),
+    Scenario("vanished after the answer", profile=CALLING, vanishes_after="answer"),
+    Scenario("a follow-up before the summaries", profile=CALLING, follow_up="before"),
+    Scenario("a follow-up during a summary", profile=CALLING, follow_up="during"),
+    Scenario("summaries while a follow-up waits", profile=CALLING, follow_up="while it waits"),
+    Scenario("a follow-up after the summaries", profile=CALLING, follow_up="after"),
     Scenario("past tool rounds", rounds=TWO_ROUNDS, charged=20, profile="sessions", follow_up="after", always_asks=True),
-    Scenario("stands whole", rounds=TWO_ROUNDS, charged=20, profile=WAITING, follow_up="before", always_asks=True),
-    Scenario("stands whole from the start", rounds=((DOCUMENTATION,),), charged=15, profile=WAITING, follow_up="while it waits", always_asks=True),
-    Scenario("stands whole behind a pause", rounds=((DOCUMENTATION,), (NOTE,)), charged=18, asks=(NOTE.tool,), profile=WAITING, follow_up="before", always_asks=True),
-    Scenario("a batch", rounds=((DOCUMENTATION,),), charged=15, profile=WAITING, follow_up="after", pause=400.0, always_asks=True),
-    Scenario("notes", rounds=((DOCUMENTATION,) * 3,), charged=15, result=NOTED, profile=NOTING, counts=True, follow_up="before", always_asks=True),
-    Scenario("notes, and a further round", rounds=((DOCUMENTATION,) * 2, (DOCUMENTATION, NOTE)), charged=18, result=NOTED, profile=NOTING, counts=True, follow_up="after", always_asks=True),
-    Scenario("notes behind a pause", rounds=((DOCUMENTATION,) * 2, (NOTE,)), charged=18, asks=(NOTE.tool,), result=NOTED, profile=NOTING, counts=True, follow_up="after", always_asks=True),
-    Scenario("nothing to note", rounds=TWO_ROUNDS, charged=20, profile=NOTING, counts=True, follow_up="before", always_asks=True),
+    Scenario("stands whole", rounds=TWO_ROUNDS, charged=20, follow_up="before", always_asks=True),
+    Scenario("stands whole behind a pause", rounds=((DOCUMENTATION,), (NOTE,)), charged=18, asks=(NOTE.tool,), follow_up="before", always_asks=True),
+    Scenario("notes", rounds=((DOCUMENTATION,) * 3,), charged=15, result=NOTED, counts=True, follow_up="before", always_asks=True),
+    Scenario("notes, and a further round", rounds=((DOCUMENTATION,) * 2, (DOCUMENTATION, NOTE)), charged=18, result=NOTED, counts=True, follow_up="after", always_asks=True),
+    Scenario("notes behind a pause", rounds=((DOCUMENTATION,) * 2, (NOTE,)), charged=18, asks=(NOTE.tool,), result=NOTED, counts=True, follow_up="after", always_asks=True),
+    Scenario("nothing to note", rounds=TWO_ROUNDS, charged=20, counts=True, follow_up="before", always_asks=True),
     Scenario("courses", rounds=((OUTLINE,), (COURSE_SEARCH,)), charged=9, profile="courses"),
     Scenario("approved", rounds=((NOTE,), (READ,)), charged=10, asks=(NOTE.tool,)),
     Scenario("approved with a call beside it, by an API key", by_api_key=True, rounds=((NOTE, READ), (NOTE,)), charged=13, asks=(NOTE.tool,)),
@@ -156,9 +148,9 @@ SCENARIOS: Final = (
     Scenario("the client is gone", rounds=((LOOKUP,),), tools=(CLIENT_TOOL,), decided="nobody"),
     Scenario("an answer that fits at the second try", rounds=((READ,),), charged=7, output="fits late", follow_up="before", always_asks=True),
     Scenario("an answer that never fits, by an API key", by_api_key=True, keyed=True, stop="invalid_output", output="never fits", follow_up="after"),
-    Scenario("a query that must fold", earlier=30),
-    Scenario("a query that takes what waits", earlier=30, digest_waits=True),
-    Scenario("a digest written ahead", earlier=18),
+    Scenario("a query that must fold", profile=CALLING, earlier=30),
+    Scenario("a query that takes what waits", profile=CALLING, earlier=30, digest_waits=True),
+    Scenario("a digest written ahead", profile=CALLING, earlier=18),
     Scenario("its pause and its end are noted", rounds=((NOTE,),), charged=8, asks=(NOTE.tool,), heard_by=Unheard),
     Scenario("an imported history", keyed=True, imports=3, files=(TEXT_FILE,)),
     Scenario("an imported history behind a fork", keyed=True, imports=2, earlier=4, by_api_key=True),
@@ -172,9 +164,9 @@ SCENARIOS: Final = (
     Scenario("goes on where it was cut", stops_with="max_tokens", stop="max_tokens", follow_up="after", goes_on=True),
     Scenario("asked for few tokens, and a text that ends it", rounds=((NOTE,),), charged=8, wanted=Wanted(500, ("§",))),
     Scenario("a call of the client's tool at the second try", rounds=((), (LOOKUP,)), tools=(CLIENT_TOOL,), wanted=Wanted(must_call=True)),
-    Scenario("titled by the model, by an API key", by_api_key=True, titled="by the model"),
+    Scenario("titled by the model, by an API key", profile=CALLING, by_api_key=True, titled="by the model"),
     Scenario("renamed while the model writes its title, before a follow-up", titled="by the user meanwhile", follow_up="after"),
-    Scenario("searched in a fork that must fold", earlier=30, forked=True, rounds=((SEARCH,),), charged=7, always_asks=True),
+    Scenario("searched in a fork that must fold", profile=CALLING, earlier=30, forked=True, rounds=((SEARCH,),), charged=7, always_asks=True),
     *(scenario for part in parts("crash_scenarios") for scenario in part.SCENARIOS),
 )  # fmt: skip
 
@@ -183,9 +175,6 @@ BEGINNINGS: Final = ("start", *(step for part in parts("crash_scenarios") for st
 
 SAID: Final = "What is it?"
 """What `World.post` asks."""
-
-EXTRACTS: Final = ("sessions", "courses", WAITING)
-"""Profiles whose summaries are always extracts."""
 
 NEVER_STRUCK: Final = "the fault never struck"
 
@@ -396,8 +385,8 @@ def _price(case: Case, stores: Stores, chat: Chat) -> Iterator[str]:
 
 
 def _summaries(case: Case, stores: Stores, chats: list[Chat]) -> Iterator[str]:
-    """A summary is an extract only if the summariser never finished, or a follow-up came first."""
-    if case.scenario.follow_up or case.scenario.profile in EXTRACTS:
+    """Where summaries are called for, one is an extract only if the step never finished, or a follow-up came first."""
+    if case.scenario.follow_up or case.scenario.profile != CALLING:
         return
     cut_off = case.fault.always or case.meanwhile in ("abort", "deadline") or case.scenario.vanishes_after
     if cut_off or case.scenario.stopped_by != "cancel" or case.fault.site.step == "summarise":

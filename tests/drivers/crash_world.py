@@ -254,7 +254,7 @@ class Scenario:
     """The deployment's cap in dollars a chat."""
 
     caches: bool = False
-    """Whether the model's service caches prompts; then summaries are made jointly where that is cheaper."""
+    """Whether the model's service caches prompts."""
 
     counts: bool = False
     """Whether it counts each prompt as it is, in place of `PROMPT`."""
@@ -284,9 +284,6 @@ class Scenario:
 
     profile: str = ""
     """The conversation's profile; empty: the default."""
-
-    pause: float = 0.0
-    """Seconds before a follow-up that comes after the summaries."""
 
     output: Literal["", "fits late", "never fits"] = ""
     """Every query brings `SCHEMA`; its first answer does not fit, and the second does or does not."""
@@ -575,7 +572,7 @@ class World:
             self.complaints.append(f"two calls for q{query} sent another past: {self.starts[query]}, {start}")
 
     def note_tracks(self) -> None:
-        """Check that a track never changes once it is written, but that its summaries replace extracts once."""
+        """Check that a track never changes once it is written."""
         with self.aws.lock:
             tracks = {
                 key: item
@@ -583,10 +580,7 @@ class World:
                 if key[1].startswith("S#")
             }
         for key, item in tracks.items():
-            before = self.tracks.setdefault(key, item)
-            if "whole" in before and "whole" not in item:
-                self.tracks[key] = item
-            elif before != item:
+            if self.tracks.setdefault(key, item) != item:
                 self.complaints.append(f"the track {key} was written a second time")
 
     def _decline(self, process: Process, request: wire.Request, query: int, turn: int) -> httpx2.Response:
@@ -880,7 +874,6 @@ class World:
             self._follow_up()
         self.state("summarise", partial(self.summarise, ref), 3)
         if self.scenario.follow_up == "after":
-            self.clock.now += self.scenario.pause
             self._follow_up()
         return "SUCCEEDED"
 

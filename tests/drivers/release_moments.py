@@ -168,9 +168,9 @@ def _chats() -> Iterator[Moment]:
     yield _moment("answered, not summed up", world, "Summarise", 3)
 
 
-def _second_query() -> Moment:
+def _second_query(**changes: Any) -> Moment:
     """The second query of a conversation, its view pinned and its first turn recorded."""
-    world = _posted()
+    world = _posted(**changes)
     world.machine(ref_of(world.chats()[0]))
     world.post("And now?", world.chats()[0].conversation_id)
     calls = _turn(world, 0)
@@ -178,11 +178,11 @@ def _second_query() -> Moment:
 
 
 def _behind_a_whole_query() -> Moment:
-    """The same in a profile whose queries wait for their summaries: the first one is sent whole."""
+    """The same in a profile in which the first query has nothing to shorten: it is sent whole."""
     assistant = all_profiles()["assistant"]
-    history = replace(assistant.history, summaries="when_they_pay")
+    history = replace(assistant.history, whole_characters=10_000)
     with patch.dict(all_profiles(), assistant=replace(assistant, history=history)):
-        moment = _second_query()
+        moment = _second_query(rounds=((DOCUMENTATION, NOTE),))
     return replace(moment, name="behind a whole query")
 
 

@@ -28,6 +28,7 @@ from dualtrack.memory.passages import SEARCH_TOOL
 from dualtrack.memory.summaries import SummarySettings
 from dualtrack.models.providers.anthropic.client import connect
 from dualtrack.models.thinking import Thinking
+from dualtrack.profiles import DEFAULT_PROFILE, all_profiles
 from dualtrack.requests import ChatRef
 from dualtrack.runtime.background_loop import BackgroundLoop
 from dualtrack.settings import Settings
@@ -45,6 +46,7 @@ from tests.drivers.aws import aws_in_process
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    import pytest
     from dualtrack.knowledge.embedder import Embedder
     from dualtrack.models.protocol import Model
     from dualtrack.storage.bodies import Write
@@ -137,8 +139,7 @@ class World:
     ) -> TurnOutcome:
         """A turn as the function takes it; ``changed``: other settings."""
         settings = TurnSettings(
-            AgentDeployment(self.model_name, self.thinking),
-            SummarySettings(self.summary_model, self.thinking),
+            AgentDeployment(self.model_name, self.thinking, summary_model=self.summary_model),
             self.max_cost,
         )
         waits = WaitTiming(self.clock.sleep, draw)
@@ -226,6 +227,14 @@ def search_needs(
     )
     library = CourseLibrary(stores.corpora, embedders, LOOP, log)
     return SearchNeeds(SETTINGS, stores, library, LOOP, log, voyage=voyage, local=local)
+
+
+def call_for_summaries(patch: pytest.MonkeyPatch, name: str = DEFAULT_PROFILE) -> None:
+    """The profile with a call for each summary, as it has them beside a summary model of a tenth of the turn's
+    price."""
+    profile = all_profiles()[name]
+    history = replace(profile.history, summaries="at_once")
+    patch.setitem(all_profiles(), name, replace(profile, history=history))
 
 
 def store(stores: Stores, writes: Sequence[Write]) -> None:

@@ -33,7 +33,6 @@ from dualtrack.memory.digests import (
     past_to_send,
 )
 from dualtrack.memory.headings import contents_of
-from dualtrack.memory.joint_summaries import summaries_in
 from dualtrack.memory.passages import passages_of, windows
 from dualtrack.memory.query_index import index_of
 from dualtrack.memory.recall import RETRIEVE_FULL_CONTEXT, history_tokens
@@ -106,7 +105,6 @@ def summarised_track(content: str) -> None:
     track_of(records, {}, WHOLE, AT)
     track_of(records, {"q1-t1": content, "q1-r": content, "q1": content}, WHOLE, AT)
     fitted(content, 350)
-    summaries_in(f"[k7 q1-t1] {content}\n[k7 q1-r] Done.", "k7", ("q1-t1", "q1-r"), cut=False)
 
 
 def digested(content: str) -> tuple[Digest, tuple[QueryTrack, ...]]:

@@ -87,7 +87,7 @@ def test_of_a_long_answer_its_end_is_sent(world: World) -> None:
     world.model.script.add(cut("x" * (END_CHARACTERS + 500) + "end"), said("."))
     chat = goes_on(world, world.ask("Long, please.").conversation_id)
     assert sent(world).count("x") - len("exactly next text") < END_CHARACTERS
-    assert sent(world).endswith("xend")
+    assert "xend" in sent(world)
     assert chat.status == "done"
 
 
@@ -144,7 +144,7 @@ def test_in_a_fork_the_parents_answer_goes_on(world: World) -> None:
     assert records(world, chat)["q2-r"].content == "in the fork"
 
 
-@pytest.mark.parametrize("policy", ["window", "tool_rounds", "in_turn", "when_they_pay"])
+@pytest.mark.parametrize("policy", ["window", "tool_rounds", "in_turn", "at_once"])
 def test_under_every_way_to_send_the_past(world: World, policy: str, monkeypatch: pytest.MonkeyPatch) -> None:
     profile = all_profiles()["assistant"]
     changed: dict[str, Any] = (

@@ -20,7 +20,7 @@ from dualtrack.storage.chats import Chat, Pin
 from dualtrack.tools.full_context import read_reference
 
 from tests.drivers.invariants import chat_faults
-from tests.drivers.world import World, make_world, store
+from tests.drivers.world import World, call_for_summaries, make_world, store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -136,8 +136,9 @@ def test_a_chat_sends_its_pinned_digest_to_its_end(world: World) -> None:
     assert sent(world)[-1][0].startswith("[ID:q1] Question 0?")
 
 
-def test_two_concurrent_first_attempts_send_the_same(world: World) -> None:
+def test_two_concurrent_first_attempts_send_the_same(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """The attempt that pins second uses what the first has written."""
+    call_for_summaries(monkeypatch)
     first = converse(world, 3)
     shrink_the_budget()
     chat = world.start("Again?", conversation_id=first.conversation_id)
@@ -163,7 +164,10 @@ def test_two_concurrent_first_attempts_send_the_same(world: World) -> None:
     assert requests[0][0].startswith("[ID:d1, ref:q1..q")
 
 
-def test_a_late_digest_is_not_written_to_a_deleted_conversation(world: World) -> None:
+def test_a_late_digest_is_not_written_to_a_deleted_conversation(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call_for_summaries(monkeypatch)
     chat = converse(world, 3)
     shrink_the_budget()
     client: Any = world.stores.chats.client
@@ -253,7 +257,8 @@ def test_a_digest_is_a_record_and_its_summaries_are_read_in_pieces(world: World)
     assert pieces == whole
 
 
-def test_the_model_reads_the_summaries_behind_a_digest(world: World) -> None:
+def test_the_model_reads_the_summaries_behind_a_digest(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    call_for_summaries(monkeypatch)
     chat = converse(world, 8)
     first = world.stores.digests.find("ann", chat.conversation_id, 1)
     assert first is not None
@@ -280,6 +285,9 @@ def test_a_chat_starts_with_as_many_reads_at_a_thousand_queries_as_at_fifty(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The first new query of a long conversation reads all of it once, and folds; later queries do not."""
+    monkeypatch.setitem(
+        all_profiles(), "assistant", replace(all_profiles()["assistant"], track_tokens=24_000)
+    )
     with make_world() as world:
         world.stores.ledger.grant("ann", "g", 100_000, "test", world.clock())
         answer_all(world)

@@ -16,7 +16,7 @@ from dualtrack.storage.past_writes import write_past
 from dualtrack.tool_values import ToolResult
 
 from tests.drivers.invariants import chat_faults
-from tests.drivers.world import World, make_world
+from tests.drivers.world import World, call_for_summaries, make_world
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -82,7 +82,8 @@ def test_a_follow_up_makes_the_track_final_and_the_first_chat_uses_it(world: Wor
     assert track_of_chat(world, first) == stored
 
 
-def test_summaries_that_arrive_while_it_waits_are_sent(world: World) -> None:
+def test_summaries_that_arrive_while_it_waits_are_sent(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    call_for_summaries(monkeypatch)
     first = answered(world)
     slept: list[float] = []
 
@@ -101,8 +102,11 @@ def test_summaries_that_arrive_while_it_waits_are_sent(world: World) -> None:
 
 
 @pytest.mark.parametrize("closer", ["summarise", "abort"])
-def test_a_closing_chat_uses_a_track_that_was_stored_first(world: World, closer: str) -> None:
+def test_a_closing_chat_uses_a_track_that_was_stored_first(
+    world: World, closer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The follow-up stores its track after the summariser has read that there is none, before it commits."""
+    call_for_summaries(monkeypatch)
     first = answered(world)
     client: Any = world.stores.chats.client
     came: list[Chat] = []

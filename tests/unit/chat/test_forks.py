@@ -16,7 +16,7 @@ from dualtrack.profiles import all_profiles
 from tests.drivers.crash_world import USER, Scenario
 from tests.drivers.crash_world import World as FastWorld
 from tests.drivers.faults import Process, Trace
-from tests.drivers.world import World, make_world
+from tests.drivers.world import World, call_for_summaries, make_world
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -78,8 +78,11 @@ def test_the_first_query_of_a_fork_sends_what_its_parent_sent_there(
 
 
 @pytest.mark.parametrize("world", ["assistant"], indirect=True)
-def test_a_digest_of_queries_after_the_fork_is_not_inherited(world: World) -> None:
+def test_a_digest_of_queries_after_the_fork_is_not_inherited(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The fork writes its own under the same number, and both can be read."""
+    call_for_summaries(monkeypatch)
     parent = converse(world, "assistant", 14)
     in_force, _ = world.stores.digests.newest("ann", parent.conversation_id)
     assert in_force is not None

@@ -123,7 +123,7 @@ def test_a_request_has_the_first_files_and_says_how_many_are_left_out(
 ) -> None:
     brought += [ToolResult("One.", media=(media(PNG),) * 15), ToolResult("Two.", media=(media(PNG),) * 15)]
     assert ask(world, calls=2) == "done"
-    first, second = world.model.requests[1].body["messages"][-1]["content"]
+    first, second, _ask = world.model.requests[1].body["messages"][-1]["content"]
     assert [block["type"] for block in first["content"]] == ["text"] + ["image"] * 15
     assert [block["type"] for block in second["content"]] == ["text"] + ["image"] * 5 + ["text"]
     assert second["content"][-1]["text"] == "(Files of this result that could not be shown here: 10.)"

@@ -20,7 +20,7 @@ from dualtrack.models.turn import Usage
 from dualtrack.profiles import all_profiles
 
 from tests.drivers.invariants import account_faults, chat_faults
-from tests.drivers.world import World, make_world, ref_of
+from tests.drivers.world import World, call_for_summaries, make_world, ref_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,8 +64,9 @@ def dollars_of(world: World, chat: Chat) -> float:
 
 
 def test_the_owner_pays_for_an_end_user_and_the_key_is_charged_all_that_the_receipt_says(
-    world: World,
+    world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    call_for_summaries(monkeypatch)
     world.model.script.add({"match": "Tell", "text": LONG})
     chat = start(world, "Tell me.")
     assert chat.credits_remaining == 45

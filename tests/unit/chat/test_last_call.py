@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from dualtrack.chat.run_turn import limit_of
 from dualtrack.chat_times import CHAT_SECONDS
+from dualtrack.memory.notes import NOTES_TOKENS
 from dualtrack.profiles import all_profiles
 from dualtrack.storage.chats import Chat
 from dualtrack.tool_values import ToolResult
@@ -127,7 +128,7 @@ def test_a_chat_that_reaches_its_cost_cap_answers_and_is_charged(world: World) -
         {"match": "Search.", "text": "So far.", "usage": usage},
     )
     each = (1.25 * 10_000 * 1 + 1_000 * 5) / 1_000_000  # dollars with Haiku 4.5
-    last = (1.25 * 95_000 * 1 + 4_096 * 5) / 1_000_000
+    last = (1.25 * 95_000 * 1 + (4_096 + NOTES_TOKENS) * 5) / 1_000_000
     chat = world.start("Search.")
     world.max_cost = 3 * each + last  # after three turns a fourth like them and a last call would be too much
     ended = world.run(chat)

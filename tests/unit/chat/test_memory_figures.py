@@ -77,8 +77,6 @@ KINDS = {
     "long queries": Kind(query=6_000, answer=600),
     "noted": Kind(tools=2, answer=1_500, summaries="in_turn"),
     "noted, with pauses": Kind(tools=1, answer=400, pause=400, summaries="in_turn"),
-    "whole": Kind(tools=1, answer=1_500, summaries="when_they_pay"),
-    "whole until a batch": Kind(tools=2, answer=2_500, pause=400, summaries="when_they_pay"),
 }
 
 

@@ -28,8 +28,14 @@ SAME: Final = CacheWord()
 
 
 @pytest.fixture
-def world() -> Iterator[World]:
-    with make_world(retrieve_documentation=lambda _: ToolResult("The port is 8443. " * 70)) as made:
+def found() -> list[str]:
+    """What the tool finds."""
+    return ["The port is 8443. " * 70]
+
+
+@pytest.fixture
+def world(found: list[str]) -> Iterator[World]:
+    with make_world(retrieve_documentation=lambda _: ToolResult(found[0])) as made:
         made.stores.ledger.grant("ann", "g", 100_000, "test", made.clock())
         yield made
 
@@ -49,13 +55,6 @@ def words(world: World, *chats: Chat) -> list[list[CacheWord | None]]:
     return [[turn.made.cache for turn in turns_of(world.stores, chat)] for chat in chats]
 
 
-def waiting(patch: pytest.MonkeyPatch) -> None:
-    """Queries are sent whole until their summaries pay."""
-    profile = all_profiles()["assistant"]
-    whole = replace(profile, history=replace(profile.history, summaries="when_they_pay"))
-    patch.setitem(all_profiles(), "assistant", whole)
-
-
 def test_an_ordinary_conversation_misses_nothing(world: World) -> None:
     """Every turn goes on from the one before; a query from the one before, unless that is sent as summaries now."""
     first = ask(world)
@@ -65,10 +64,8 @@ def test_an_ordinary_conversation_misses_nothing(world: World) -> None:
     assert words(world, first, second, third, fourth) == [[None], [SAME, SAME, SAME], [None], [SAME]]
 
 
-def test_a_query_that_is_sent_whole_goes_on_across_its_tools(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    waiting(monkeypatch)
+def test_a_query_that_is_sent_whole_goes_on_across_its_tools(world: World, found: list[str]) -> None:
+    found[0] = "The port is 8443."
     first = ask(world, rounds=1)
     second = ask(world, first.conversation_id, rounds=1)
     third = ask(world, first.conversation_id)
@@ -96,10 +93,10 @@ def test_another_system_text_is_told(world: World) -> None:
 
 
 def test_the_last_call_of_a_chat_is_apart_and_what_follows_goes_on_from_the_one_before_it(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: World, found: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its messages are cached apart, so it is not compared, and nothing is compared with it."""
-    waiting(monkeypatch)
+    found[0] = "The port is 8443."
     profile = replace(all_profiles()["assistant"], max_turns=2)
     monkeypatch.setitem(all_profiles(), "assistant", profile)
     first = ask(world, rounds=2)

@@ -19,7 +19,7 @@ from dualtrack_stack.prices import prices
 from dualtrack_stack.stacks.function_specs import SPECS
 
 from tests.drivers.invariants import account_faults
-from tests.drivers.world import World, make_world
+from tests.drivers.world import World, call_for_summaries, make_world
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,7 +48,8 @@ def lines(body: dict[str, Any], kind: str) -> list[dict[str, Any]]:
     return [line for line in body["lines"] if line["kind"] == kind]
 
 
-def test_a_chat_with_tools_adds_up(world: World) -> None:
+def test_a_chat_with_tools_adds_up(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    call_for_summaries(monkeypatch)
     world.model.script.add({"match": "turn", "content": [READ, READ]})
     world.model.script.add({"match": "turn", "text": "The answer is written out. " * 40})
     chat = world.ask("What is in the first record, and what does it mean for the plan?")
@@ -140,7 +141,8 @@ def test_a_cancelled_chat_pays_for_what_had_begun(world: World) -> None:
     assert (stopped["totals"]["credits"], stopped["differences"]) == (0, [])
 
 
-def test_summaries_of_a_step_that_died_are_estimated(world: World) -> None:
+def test_summaries_of_a_step_that_died_are_estimated(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    call_for_summaries(monkeypatch)
     chat = world.start("Explain it.")
     assert world.answer(chat) == "answered"
     world.abort(chat)

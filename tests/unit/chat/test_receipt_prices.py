@@ -14,7 +14,7 @@ from dualtrack.models.turn import Usage
 from genai_prices import Usage as PackageUsage
 from genai_prices import calc_price
 
-from tests.drivers.world import World, make_world
+from tests.drivers.world import World, call_for_summaries, make_world
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,8 +55,11 @@ def by_package(line: dict[str, Any]) -> float:
 
 
 @pytest.mark.parametrize("model", FOURTEEN)
-def test_a_receipt_is_the_packages_price_to_the_ninth_decimal(world: World, model: str) -> None:
+def test_a_receipt_is_the_packages_price_to_the_ninth_decimal(
+    world: World, model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Also that of a conversation that reads from the cache, and of its summaries."""
+    call_for_summaries(monkeypatch)
     world.model_name = model
     found(world)
     seen: Any = receipt_of(found(world), Deployment())

@@ -24,7 +24,7 @@ from dualtrack.runtime import otlp
 from dualtrack.runtime.otlp import NotSent, headers_of, within_time
 from dualtrack.settings import Settings
 
-from tests.drivers.world import World, make_world, ref_of
+from tests.drivers.world import World, call_for_summaries, make_world, ref_of
 from tests.servers.otlp import Collector, all_spans, problems, serve_collector
 
 if TYPE_CHECKING:
@@ -67,7 +67,10 @@ def attributes(span: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def test_a_chat_is_a_trace_of_its_calls_and_tools(world: World, collector: Collector) -> None:
+def test_a_chat_is_a_trace_of_its_calls_and_tools(
+    world: World, collector: Collector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call_for_summaries(monkeypatch)
     world.model.script.add({"match": "turn", "content": [READ, MISSING]})
     world.model.script.add({"match": "turn", "text": "The secret answer. " * 60})
     chat = world.ask("A question that nobody else may read.")

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 BOMB = "zyklonform"
 """What the classifier declines wherever it stands."""
 LOOK = {"type": "tool_use", "name": "retrieve_documentation", "input": {"query": "port"}}
-POLICIES = ["dual_track", "in_turn", "when_they_pay", "window", "tool_rounds"]
+POLICIES = ["in_turn", "at_once", "window", "tool_rounds"]
 
 
 @pytest.fixture

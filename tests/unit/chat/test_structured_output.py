@@ -16,7 +16,6 @@ from dualtrack.chat.explain_chat import evidence
 from dualtrack.chat.fork_conversation import fork_conversation
 from dualtrack.chat.receipt import Deployment, receipt_of
 from dualtrack.memory.view import _ANSWER_IN_JSON
-from dualtrack.models.stops import SECOND_ANSWER
 from dualtrack.profiles import all_profiles
 from dualtrack.tool_values import ToolResult
 
@@ -232,23 +231,6 @@ def test_there_is_no_second_answer_when_time_or_dollars_are_up(world: World) -> 
     sound(world, world.load(late), poor)
 
 
-def test_summaries_after_a_second_answer_read_the_prefix_of_the_first(world: World) -> None:
-    world = replace(world, model_name=HAIKU_5)
-    world.stores.ledger.grant("ann", "g", 1_000, "x", world.clock())
-    said(world, {"content": [CALL, CALL, CALL]}, "Three degrees.", COLD)
-    chat = world.ask("How cold is it?", output=SCHEMA)
-    loaded = world.stores.chats.load_with_turns("ann", chat.chat_id)
-    assert loaded is not None
-    assert chat.misfit
-    assert chat.limit != SECOND_ANSWER
-    prefix = loaded[1][1].usage
-    summaries = chat.spent.summaries
-    assert summaries is not None
-    assert summaries.missing == 0
-    assert summaries.usage.cache_read_tokens == prefix.cache_read_tokens + prefix.cache_write_tokens
-    assert [request.refused for request in world.model.requests if request.refused] == []
-
-
 def test_the_offline_model_answers_a_schema(world: World) -> None:
     chat = world.ask("How cold is it?", output=SCHEMA)
     assert shown(world, chat)["output"] == {"city": "text", "celsius": 0}
@@ -304,12 +286,8 @@ def test_a_fork_and_a_follow_up_have_no_schema_of_their_own(world: World) -> Non
     assert "JSON Schema" not in json.dumps([body["messages"] for body in sent(world)[1:]])
 
 
-def test_a_query_that_stands_whole_is_sent_without_schema_and_first_answer(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assistant = all_profiles()["assistant"]
-    history = replace(assistant.history, summaries="when_they_pay")
-    monkeypatch.setitem(all_profiles(), "assistant", replace(assistant, history=history))
+def test_a_query_that_stands_whole_is_sent_without_schema_and_first_answer(world: World) -> None:
+    world = replace(world, tools={CALL["name"]: lambda _: ToolResult("Ottawa has 3 degrees.")})
     said(world, {"content": [CALL]}, "Three degrees.", COLD, "Because.")
     first = world.ask("How cold is it?", output=SCHEMA)
     second = world.ask("Why?", conversation_id=first.conversation_id)

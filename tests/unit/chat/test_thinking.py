@@ -12,7 +12,7 @@ from dualtrack.models.thinking import Thinking
 from dualtrack.tool_values import Media, ToolResult
 
 from tests.drivers.images import png
-from tests.drivers.world import World, make_world, ref_of
+from tests.drivers.world import World, call_for_summaries, make_world, ref_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -142,7 +142,8 @@ def test_a_deployment_in_between_changes_neither_model_nor_effort(world: World) 
     assert after.load(chat).model == "claude-haiku-5-5"
 
 
-def test_short_calls_do_not_think(world: World) -> None:
+def test_short_calls_do_not_think(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    call_for_summaries(monkeypatch)
     world.ask(HOW)
     world.ask(HOW)
     short = [body for body in bodies(world) if not body.get("tools")]

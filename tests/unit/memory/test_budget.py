@@ -228,7 +228,7 @@ def test_files_that_were_refused_are_left_out_from_then_on() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reported", "room"), [(0, 87_904), (10_000, 87_904), (20_000, 42_452), (90_000, 42_452), (1, 115_175)]
+    ("reported", "room"), [(0, 87_404), (10_000, 87_404), (20_000, 42_202), (90_000, 42_202), (1, 114_525)]
 )
 def test_the_services_count_corrects_the_estimate(reported: int, room: int) -> None:
     """Within bounds: an implausible count changes little."""
@@ -240,8 +240,8 @@ def test_the_services_count_corrects_the_estimate(reported: int, room: int) -> N
 def test_the_window_of_the_model_and_the_room_for_an_answer_bound_the_budget() -> None:
     profile = all_profiles()["assistant"]
     large = replace(profile, context_tokens=900_000)
-    assert room_for(large, "claude-haiku-4-5", Thinking(8_000), 0, Sending()) == 200_000 - 4_096 - 8_000
-    assert room_for(large, "claude-haiku-5-5", Thinking(8_000), 0, Sending()) == 900_000 - 4_096
+    assert room_for(large, "claude-haiku-4-5", Thinking(8_000), 0, Sending()) == 200_000 - 4_596 - 8_000
+    assert room_for(large, "claude-haiku-5-5", Thinking(8_000), 0, Sending()) == 900_000 - 4_596
     small = replace(profile, context_tokens=20_000, max_tokens=64_000)
     assert room_for(small, "claude-haiku-5-5", Thinking(8_000), 0, Sending()) == 5_000
     windows = {"claude-opus-5-5": 1_000_000, "anthropic.claude-sonnet-5": 1_000_000, "some-model": 200_000}

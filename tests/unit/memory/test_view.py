@@ -79,11 +79,10 @@ def test_breakpoints_are_at_the_ends_of_the_tracks_and_of_the_messages() -> None
     assert marks(build(View((), QUERY)).messages) == [(0, 0)]
 
 
-def test_the_last_call_has_none_unless_its_summaries_follow() -> None:
+def test_the_last_call_has_none() -> None:
     """The service reads its messages uncached, and no turn follows it."""
     view = View((track(1), track(2)), QUERY, turns=(turn(SentResult("a")),), limit="max_turns")
-    assert marks(build(view).messages) == [(6, 1)]
-    assert marks(build(replace(view, is_read_again=False)).messages) == []
+    assert marks(build(view).messages) == []
 
 
 def test_results_are_first_and_in_call_order() -> None:

@@ -22,15 +22,20 @@ LONG_ANSWER = 150
 MAX_NOTE = 280
 
 
-def behind(request: wire.Request, answer: str) -> str:
-    """The mark and the notes on the records that the request names; empty if it asks for none."""
+def asked_in(request: wire.Request) -> tuple[str, tuple[str, ...]]:
+    """The mark, and the records that the request names; empty if it asks for no notes."""
     messages = request.messages[running(request.messages)[0] :]
     asks = [text for message in messages for text in texts(message.content) if _ASK.match(text)]
     mark = next((found[0] for text in asks if (found := _MARK.search(text))), "")
-    wanted = dict.fromkeys(record_id for text in asks for record_id in _IDS.findall(text))
+    return mark, tuple(dict.fromkeys(record_id for text in asks for record_id in _IDS.findall(text)))
+
+
+def behind(request: wire.Request, answer: str) -> str:
+    """The mark and the notes on the records that the request names; empty if it asks for none."""
+    mark, wanted = asked_in(request)
     if not mark or not wanted:
         return ""
-    of_calls = summary.of_results(request)
+    of_calls, messages = summary.of_results(request), request.messages[running(request.messages)[0] :]
     question = next((text for text in texts(messages[0].content) if _QUERY.match(text)), "")
     lines = []
     for record_id in wanted:

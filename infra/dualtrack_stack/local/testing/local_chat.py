@@ -19,7 +19,6 @@ from dualtrack.clock import iso
 from dualtrack.credits.account import Account, AccountChange, Movement
 from dualtrack.frozen import freeze, thaw
 from dualtrack.ids import new_conversation_id
-from dualtrack.memory.summaries import SummarySettings
 from dualtrack.models.trouble import ErrorDetails
 from dualtrack.output_schema import refused_schema
 from dualtrack.profiles import all_profiles
@@ -273,7 +272,6 @@ def local_chat(
         stores.conversations.create(conversation)
         turns = TurnSettings(
             AgentDeployment(DEFAULTS.dualtrack_model, profiles=profiles, tools=specs),
-            SummarySettings(DEFAULTS.dualtrack_model),
             details=ErrorDetails(),
         )
         workflow = LocalWorkflow(stores, connect(script, clock), turns, toolbox, clock)

@@ -19,6 +19,8 @@ from dualtrack.chat.run_tool import run_tool
 from dualtrack.chat.run_turn import run_turn
 from dualtrack.chat.summarise import summarise
 from dualtrack.chat.turn_attempt import WaitTiming
+from dualtrack.memory.summaries import SummarySettings
+from dualtrack.settings import DEFAULTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -104,8 +106,8 @@ class LocalWorkflow:
             _log.exception("call %s left no result", call)
 
     def _summarise(self, ref: ChatRef) -> None:
-        summaries = self.settings.summaries
-        summarise(ref, self.stores, lambda _: self.model, summaries, sleep=self.clock.sleep)
+        by = SummarySettings(DEFAULTS.dualtrack_model)
+        summarise(ref, self.stores, lambda _: self.model, by, sleep=self.clock.sleep)
 
     def _tried(self, step: Callable[[], T], tries: int) -> T:
         """What the step returns or, after the last try, raises. The machine waits 2 s, 4 s … before the next one."""

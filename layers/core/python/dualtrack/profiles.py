@@ -18,11 +18,14 @@ from dualtrack.errors import invalid_request
 from dualtrack.vocabulary import ApprovalRule, Policy
 
 DEFAULT_PROFILE: Final = "assistant"
+TRACK_TOKENS: Final = 24_000
+"""What the past may take of a call, in cautious tokens, where a profile does not say it."""
+
 PLACEHOLDER: Final = "{query}"
 """The placeholder of the query in a profile's ``query_template``."""
 
 
-WhenSummarised = Literal["in_turn", "at_once", "when_they_pay"]
+WhenSummarised = Literal["in_turn", "at_once"]
 AfterMaxTurns = Literal["limit", "complete"]
 DUAL_TRACK: Final[Policy] = "dual_track"
 WINDOW: Final[Policy] = "window"
@@ -35,7 +38,8 @@ class History:
     """How past queries are sent: a policy of `dualtrack.memory.policies`, by name.
 
     ``whole_characters`` belongs to `DUAL_TRACK`: a record of at most so many stands whole on the summarised track.
-    ``summaries``: when they are made, and by which call. ``exchanges`` belongs to `WINDOW`, ``rounds`` to
+    ``summaries``: how its long records become short: by notes in the answer, or by calls right behind it; None: as it
+    costs less (`dualtrack.memory.summaries.at_its_price`). ``exchanges`` belongs to `WINDOW`, ``rounds`` to
     `TOOL_ROUNDS`.
     ``as_written``: past queries are sent without the profile's ``query_template``; a pin without the field has them in
     it.
@@ -43,7 +47,7 @@ class History:
 
     policy: Policy = DUAL_TRACK
     whole_characters: int = 1_000
-    summaries: WhenSummarised = "at_once"
+    summaries: WhenSummarised | None = None
     exchanges: int = 2
     rounds: int = 10
     as_written: bool = False
@@ -56,22 +60,12 @@ class History:
     @property
     def in_turn(self) -> bool:
         """Whether the model's answer brings notes on the query's long records, so that no further call is made."""
-        return self.is_summarised and self.summaries == "in_turn"
+        return self.is_summarised and not self.calls_for_summaries
 
     @property
     def calls_for_summaries(self) -> bool:
         """Whether the step behind an answer asks a model for them."""
-        return self.is_summarised and not self.in_turn
-
-    @property
-    def keeps_whole(self) -> bool:
-        """Whether ended queries may be sent on in the messages in which they were sent."""
-        return self.in_turn or self.waits
-
-    @property
-    def waits(self) -> bool:
-        """Whether queries are sent whole until their summaries pay."""
-        return self.is_summarised and self.summaries == "when_they_pay"
+        return self.is_summarised and self.summaries == "at_once"
 
 
 @stored(whole=True)
@@ -95,12 +89,13 @@ class Profile:
     calls that may use tools; ``after_max_turns``: whether the call after them is made under a limit, which model
     and user are told, or is the normal end of a chat; ``max_tokens``: output of one call; ``result_limit``:
     characters of one tool result on the wire. ``context_tokens``: size of one call, including system, tools and
-    room for the answer; ``track_tokens``: the part of it that the past may take (CONTRACT 6). ``model``: for the
-    turns; empty for the deployment's. ``query_template``: the text that a query is sent in; the record keeps what
-    the user wrote. ``suggestions``: first questions that a page may offer. ``max_cost``: US dollars that the model
-    calls of a chat may cost before the next call is its last; 0 for no cap. ``rerank``: whether the model ranks the
-    sections of a documentation search once more, a call that each search pays for. ``pause_seconds``:
-    how long a chat waits for decisions; 0 for seven days, or an hour if it waits for its client alone.
+    room for the answer; ``track_tokens``: the part of it that the past may take (CONTRACT 6), 0 for `TRACK_TOKENS`, or
+    what suits notes. ``model``: for the turns; empty for the deployment's. ``query_template``: the text that a query is
+    sent in; the record keeps what the user wrote. ``suggestions``: first questions that a page may offer. ``max_cost``:
+    US dollars that the model calls of a chat may cost before the next call is its last; 0 for no cap. ``rerank``:
+    whether the model ranks the sections of a documentation search once more, a call that each search pays for.
+    ``pause_seconds``: how long a chat waits for decisions; 0 for seven days, or an hour if it waits for its client
+    alone.
     ``output``: the JSON Schema that its answers fit, unless a request brings one.
     """
 
@@ -113,7 +108,7 @@ class Profile:
     max_tokens: int
     result_limit: int
     context_tokens: int = 95_000
-    track_tokens: int = 24_000
+    track_tokens: int = 0
     history: History = History()
     model: str = ""
     query_template: str = PLACEHOLDER

@@ -169,9 +169,11 @@ class Settings:
     dualtrack_model: str = setting("claude-haiku-5-5", "of turns", used_by=(*MODEL, ADMISSION))
     dualtrack_summary_model: str = setting(
         "",
-        "of [summaries that are made one by one](architecture.md#what-a-summary-costs)",
+        "of digests, titles and [summaries that are called for](architecture.md#what-a-summary-costs)",
         used_by=("turn", "summarise", ADMISSION),
-        or_else="dualtrack_model",
+        unset="`claude-haiku-5-5` where Anthropic's API serves a `DUALTRACK_MODEL` of ten times its price, else"
+        " `DUALTRACK_MODEL`",
+        check="dualtrack.models.summary_model:summary_model",
     )
     dualtrack_titles: str = setting(
         "query",

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from dualtrack.codec import dump, load, stored
 from dualtrack.errors import Gone
+from dualtrack.memory.summaries import at_its_price
 from dualtrack.models.provider import FIRST
 from dualtrack.models.thinking import Thinking
 from dualtrack.profiles import Profile, with_utility
@@ -55,12 +56,13 @@ class Agent:
 
 @dataclass(frozen=True, slots=True)
 class AgentDeployment:
-    """What the deployment sets for agents. ``model``: for profiles that name none; ``provider`` serves it. Profiles and
-    tools by name."""
+    """What the deployment sets for agents. ``model``: for profiles that name none; ``provider`` serves it;
+    ``summary_model``: of summaries, empty for that of the turn. Profiles and tools by name."""
 
     model: str
     thinking: Thinking = field(default_factory=Thinking)
     provider: str = DEFAULTS.dualtrack_provider
+    summary_model: str = ""
     profiles: Mapping[str, Profile] = field(default_factory=with_utility)
     tools: Mapping[str, ToolSpec] = field(default_factory=lambda: IN_HOUSE)
 
@@ -97,4 +99,5 @@ def _today(chat: Chat, deployed: AgentDeployment) -> Agent | None:
     thinking = deployed.thinking
     chosen = replace(thinking, effort=chat.effort) if chat.model else thinking
     model = chat.model or profile.model or deployed.model
-    return Agent(profile, model, chosen, in_house_specs(profile, deployed.tools), deployed.provider)
+    priced = at_its_price(profile, model, deployed.summary_model)
+    return Agent(priced, model, chosen, in_house_specs(profile, deployed.tools), deployed.provider)

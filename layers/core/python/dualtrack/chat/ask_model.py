@@ -11,15 +11,12 @@ from dualtrack.chat.ask_for_notes import asked_in, is_text_cut, notes_room
 from dualtrack.chat.message_before import message_before
 from dualtrack.chat.refused_tools import names_a_tool
 from dualtrack.chat.turn_attempt import no_other_run
-from dualtrack.chat.turn_request import fixed_tokens
 from dualtrack.errors import ModelRefused
 from dualtrack.memory.budget import STEPS, smaller
 from dualtrack.memory.estimate import message_tokens
-from dualtrack.memory.joint_summaries import is_cheaper_cached
 from dualtrack.memory.notes import NoteReader
 from dualtrack.memory.refused_files import without_file, without_files
 from dualtrack.memory.sending import Sending
-from dualtrack.memory.summaries import summary_requests
 from dualtrack.memory.view import SentRequest, View, asked_last, build
 from dualtrack.models.cache_word import asking
 from dualtrack.models.protocol import ignore
@@ -33,7 +30,6 @@ from dualtrack.streaming.delta_writer import DeltaWriter
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from dualtrack.chat.query_state import QueryState
     from dualtrack.chat.turn_attempt import TurnAttempt
     from dualtrack.memory.budget import ShorteningStep
     from dualtrack.models.turn import FirstByte
@@ -119,25 +115,6 @@ def _reduced(
     if refused.status != FOR_ITS_CONTENT or not sent.files or names_a_tool(refused):
         return None
     return without_file(view, sent.messages, named_file(refused.said)) or without_files(view)
-
-
-def is_read_again(run: TurnAttempt, state: QueryState, frame: Mapping[str, Any], view: View) -> bool:
-    """Whether another call may begin with this request. After a chat's last call, only that of the summaries can."""
-    if not run.limit:
-        return True
-    if run.limit == SECOND_ANSWER:
-        return False
-    if not run.profile.history.calls_for_summaries:
-        return False
-    model = run.agent.model
-    return is_cheaper_cached(
-        model,
-        fixed_tokens(frame),
-        build(view).tokens,
-        summary_requests(state.records, run.profile.history.whole_characters),
-        run.settings.summaries.model or model,
-        run.settings.summaries.characters,
-    )
 
 
 def _ask(run: TurnAttempt, request: Mapping[str, Any], view: View, writer: DeltaWriter) -> ModelReply:

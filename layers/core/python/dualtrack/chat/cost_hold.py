@@ -1,7 +1,7 @@
 """What a chat by an API key holds of the key's caps in dollars: the most that its model calls may cost (CONTRACT 8).
 
     turns       the chat's cost cap, or what a first and a last call may cost if that is more
-    summaries   one call over everything that the chat has sent, with room for the most summaries; nothing where its
+    summaries   calls over everything that the chat has sent, with room for the most summaries; nothing where its
                 answer brings notes, which are in ``turns``
     digest      one call over as much, with the room of a digest
     title       one call over the beginnings of query and answer, if the model may give the conversation its title
@@ -21,12 +21,11 @@ from dualtrack.chat.turn_request import call_fields
 from dualtrack.chat_times import ChatTimes, call_seconds
 from dualtrack.credits.keys import NANO
 from dualtrack.memory.digest_writing import DIGEST_CALL_TOKENS
-from dualtrack.memory.joint_summaries import MOST_AT_ONCE
 from dualtrack.memory.notes import most_output
-from dualtrack.memory.summaries import SummarySettings, summary_settings, summary_tokens
+from dualtrack.memory.summaries import SummarySettings, at_its_price, summary_settings, summary_tokens
 from dualtrack.memory.titles import TITLE_PROMPT_TOKENS, TITLE_TOKENS
 from dualtrack.models.cost_cap import CostHold, lowest_cap, most_of_a_call, most_of_a_single_call
-from dualtrack.models.thinking import short_fields, turn_fields
+from dualtrack.models.thinking import short_fields
 from dualtrack.text import cautious_tokens
 
 if TYPE_CHECKING:
@@ -36,6 +35,9 @@ if TYPE_CHECKING:
     from dualtrack.models.thinking import Thinking
     from dualtrack.profiles import Profile
     from dualtrack.settings import Settings
+
+MOST_SUMMARIES: Final = 40
+"""Of a chat by a key that can be paid for in any case; what costs more gets extracts (`affordable`)."""
 
 CHAT_DOLLARS: Final = 0.25
 """The cost cap of a chat by a key where neither profile nor stage has one."""
@@ -64,17 +66,22 @@ def cost_hold(profile: Profile, settings: CostSettings, *, titled: bool = False)
     title = _nano(_most_of_title(model, summaries)) if titled and summaries.titles else 0
     if not profile.history.is_summarised:
         return CostHold(turns, title=title)
-    room = MOST_AT_ONCE * summary_tokens(summaries.characters)
-    asked = turn_fields(model, room, summaries.thinking)["max_tokens"]
-    digest = short_fields(summaries.model or model, DIGEST_CALL_TOKENS, summaries.thinking)["max_tokens"]
+    history, by = at_its_price(profile, model, summaries.model).history, summaries.model or model
+    written = MOST_SUMMARIES * _written(by, summaries)
+    digest = short_fields(by, DIGEST_CALL_TOKENS, summaries.thinking)["max_tokens"]
     return CostHold(
         turns,
-        _nano(most_of_a_call(model, profile.context_tokens, asked))
-        if profile.history.calls_for_summaries
+        _nano(most_of_a_single_call(by, profile.context_tokens, written))
+        if history.calls_for_summaries
         else 0,
-        _nano(most_of_a_single_call(summaries.model or model, profile.context_tokens, digest)),
+        _nano(most_of_a_single_call(by, profile.context_tokens, digest)),
         title,
     )
+
+
+def _written(model: str, settings: SummarySettings) -> int:
+    """The most output tokens of a call for a summary."""
+    return int(short_fields(model, summary_tokens(settings.characters), settings.thinking)["max_tokens"])
 
 
 def _most_of_title(model: str, settings: SummarySettings) -> float:
@@ -100,9 +107,7 @@ def affordable(
     requests: Sequence[SummaryRequest], settings: SummarySettings, nanodollars: int
 ) -> tuple[SummaryRequest, ...]:
     """The first records whose summaries, one call each, cost so much at most; the others get extracts."""
-    written = short_fields(settings.model, summary_tokens(settings.characters), settings.thinking)[
-        "max_tokens"
-    ]
+    written = _written(settings.model, settings)
     costs = (
         most_of_a_single_call(settings.model, cautious_tokens(request.system + request.text), written)
         for request in requests

@@ -269,8 +269,7 @@ def _close_answered(
 
 def _unknown_cost(stores: ToolStores, chat: Chat) -> int:
     """The receipt's estimate for summaries whose step died while it asked for them (10⁻⁹ dollars)."""
-    profile = all_profiles().get(chat.profile)
-    if profile is None or not profile.history.calls_for_summaries:
+    if chat.pin is None or not chat.pin.summarised:
         return 0
     usage = unknown_summaries(_turns(stores, chat))
     return rates_of(chat.model, usage.prompt_tokens, chat.ended_at).nanodollars(usage)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from dualtrack.chat.receipt import Evidence
 from dualtrack.errors import Gone, not_found
 from dualtrack.models.receipt_data import waits_of
-from dualtrack.profiles import all_profiles
 
 if TYPE_CHECKING:
     from dualtrack.storage.chats import Chat
@@ -30,9 +29,7 @@ def evidence(stores: ToolStores, chat: Chat, ledger: Ledger | None) -> Evidence:
     if chat.status == "running":  # what is not recorded yet is in its events
         waited = waits_of(stores.log(chat).events(), chat.turn + 1)
         chat = replace(chat, spent=replace(chat.spent, waited=waited))
-    profile = all_profiles().get(chat.profile)
-    is_summarised = profile is not None and profile.history.calls_for_summaries
-    return Evidence(chat, turns, records, entries, is_summarised, _tools_changed(stores, chat))
+    return Evidence(chat, turns, records, entries, _tools_changed(stores, chat))
 
 
 def _tools_changed(stores: ToolStores, chat: Chat) -> bool:

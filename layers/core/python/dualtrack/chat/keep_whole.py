@@ -1,4 +1,4 @@
-"""A query as it is sent whole: in its own messages, until its summaries pay (CONTRACT 6)."""
+"""A query as it is sent whole: in its own messages (CONTRACT 6)."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.chat.query_view import before_answer, required, view_of_query
-from dualtrack.clock import epoch_of
 from dualtrack.frozen import freeze
 from dualtrack.ids import response_id
 from dualtrack.memory.blocks import text_block
 from dualtrack.memory.estimate import message_tokens
-from dualtrack.memory.records import CallSums, Whole, block_of
+from dualtrack.memory.records import Whole, block_of
 from dualtrack.memory.view import own_messages
-from dualtrack.memory.when_they_pay import newest_pace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,16 +29,15 @@ _NOT_KEPT: Final = ("refusal", "context_window")
 
 @dataclass(frozen=True, slots=True)
 class MeasuredQuery:
-    """A query as it is sent whole, its cautious tokens, and the running sums up to it. Without messages the query
-    cannot be sent whole: files of past queries are not sent again."""
+    """A query as it is sent whole, and its cautious tokens. Without messages the query cannot be sent whole: files of
+    past queries are not sent again."""
 
     whole: Whole
     tokens: int
-    pace: CallSums
 
-    def on(self, track: QueryTrack, *, whole: bool = True) -> QueryTrack:
-        """The query's track with the sums; ``whole``: and marked as sent whole."""
-        return replace(track, whole_tokens=self.tokens if whole else 0, pace=self.pace)
+    def on(self, track: QueryTrack) -> QueryTrack:
+        """The query's track, marked as sent whole."""
+        return replace(track, whole_tokens=self.tokens)
 
     def writes(self, history: HistoryStore, chat: Chat, query: int) -> list[Write]:
         """The messages, to be written with the track."""
@@ -53,15 +50,10 @@ def kept(
     turns: Sequence[RecordedTurn],
     profile: Profile,
     records: tuple[Record, ...],
-    before: Sequence[QueryTrack],
 ) -> MeasuredQuery:
-    """The query of an answered chat with its recorded turns; ``before``: the tracks of the queries before it.
-    Raises `Gone`."""
-    made = [turn.made for turn in turns]
-    first, last = epoch_of(made[0].at), epoch_of(made[-1].at) + made[-1].seconds
-    pace = (newest_pace(before) or CallSums()).after(first, last, len(turns))
+    """The query of an answered chat with its recorded turns. Raises `Gone`."""
     messages = _messages(stores, chat, profile, turns, records)
-    return MeasuredQuery(Whole(messages, chat.prefix), message_tokens(messages), pace)
+    return MeasuredQuery(Whole(messages, chat.prefix), message_tokens(messages))
 
 
 def _messages(

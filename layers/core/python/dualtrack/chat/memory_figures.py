@@ -51,7 +51,6 @@ def with_turn(
         past=message_tokens(sent.messages[: sent.past]),
         whole=whole_tokens(view),
         has_files=sent.files > 0,
-        is_cached=not view.limit or view.is_read_again,
         is_last=bool(view.limit),
         is_recall=is_recall(call.tool for call in decision.calls),
         noted=tokens_of_notes(decision.notes),

@@ -42,7 +42,7 @@ def noted_query(
     is_reading_back = any(record.call and record.call.reference for record in records)
     if is_reading_back or any(block.size for block in track.blocks):
         return track, []
-    own = kept(stores, chat, turns, profile, records, ())
+    own = kept(stores, chat, turns, profile, records)
     if not own.whole.messages:
         return track, []
     return with_last_sent(own.on(track), chat, records), own.writes(stores.history, chat, chat.query)

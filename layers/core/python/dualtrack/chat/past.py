@@ -12,6 +12,7 @@ from dualtrack.memory.digests import Past, TrackBudget, past_to_send
 from dualtrack.memory.left_out import as_sent, left_out_by
 from dualtrack.models.prices import CACHE_SECONDS
 from dualtrack.models.windows import LEAST_WINDOW
+from dualtrack.profiles import TRACK_TOKENS
 from dualtrack.storage.dynamo import ConditionFailed
 from dualtrack.storage.past_writes import write_past
 
@@ -34,20 +35,19 @@ RUNNING_SHARE: Final = 4
 
 
 def track_budget(profile: Profile) -> TrackBudget:
-    """The token budget of the past in this profile. Where queries are sent whole, what `context_tokens` leaves beside
-    an answer and the running query's own part, if that is more; in the smallest window of a model. Beside notes at most
-    `NOTED_TOKENS`."""
-    tokens, history = profile.track_tokens, profile.history
-    if history.keeps_whole:
+    """The token budget of the past in this profile. If it has none of its own and notes come with the answers, it is
+    what `context_tokens` leaves beside an answer and the running query's own part, at most `NOTED_TOKENS`; in the
+    smallest window of a model."""
+    history, tokens = profile.history, profile.track_tokens or TRACK_TOKENS
+    if history.in_turn and not profile.track_tokens:
         context = min(profile.context_tokens, LEAST_WINDOW)
         left = context - profile.max_tokens - context // RUNNING_SHARE
-        tokens = max(tokens, min(left, NOTED_TOKENS) if history.in_turn else left)
-    return TrackBudget(tokens, profile.query_template, history.keeps_whole, history.waits)
+        tokens = max(tokens, min(left, NOTED_TOKENS))
+    return TrackBudget(tokens, profile.query_template, history.in_turn)
 
 
 def read_past(stores: ToolStores, chat: Chat, profile: Profile, *, is_fixed: bool) -> Past:
-    """The digest and the tracks after it: the pinned ones, or for a new query the current ones. A batch that was
-    written after the pin does not count.
+    """The digest and the tracks after it: the pinned ones, or for a new query the current ones.
 
     Only what follows the digest is read, however long the conversation is. Raises `Gone`.
     """
@@ -63,7 +63,7 @@ def read_past(stores: ToolStores, chat: Chat, profile: Profile, *, is_fixed: boo
     stored = stores.history.tracks(user, conversation_id, chat.query - 1, after)
     left_out = left_out_by(stored, chat.pin.left_out if chat.pin else 0)
     tracks = as_sent(stored, chat.pin.left_out if chat.pin else 0)
-    if not profile.history.keeps_whole:
+    if not profile.history.in_turn:
         return Past(digest, tracks, ahead)
     first = chat.pin.whole_from if chat.pin else first_whole(tracks)
     whole = stores.history.whole(user, conversation_id, first - 1, chat.query) if first else {}

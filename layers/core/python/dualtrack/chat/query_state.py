@@ -12,8 +12,6 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from dualtrack.chat.keep_whole import kept
-from dualtrack.chat.message_before import with_last_sent
 from dualtrack.chat.noted_query import noted_query
 from dualtrack.chat.past import fix_past, read_past
 from dualtrack.chat.query_view import required, view_of_query
@@ -199,7 +197,11 @@ def _pin(
     stores.agents.keep(agent.version, agent.text)
     if profile.history.is_summarised:
         read = _with_every_track(stores, chat, profile, read, sleep)
-    wanted = Pin(catalogue=read.catalogue.version, agent=agent.version)
+    wanted = Pin(
+        catalogue=read.catalogue.version,
+        agent=agent.version,
+        summarised=profile.history.calls_for_summaries,
+    )
     past, chat = fix_past(stores, chat, read.past, profile, wanted)
     if chat.pin and chat.pin.agent not in ("", agent.version):
         raise Superseded("another deployment's first attempt")
@@ -221,15 +223,12 @@ def _with_every_track(
         read = reread()
     missing = read.missing(chat.query)
     for number in missing:
-        _make_final(stores, chat, profile, number, read.past.tracks)
+        _make_final(stores, chat, profile, number)
     return reread() if missing else read
 
 
-def _make_final(
-    stores: QueryStores, chat: Chat, profile: Profile, number: int, tracks: Sequence[QueryTrack]
-) -> None:
-    """Write the mechanical track of an earlier query, and the query whole if queries wait for their summaries. If
-    another run was first, its track counts.
+def _make_final(stores: QueryStores, chat: Chat, profile: Profile, number: int) -> None:
+    """Write the track of an earlier query without a model. If another run was first, its track counts.
 
     The earlier chat may be answered and not yet done: it is then closed with this track.
     """
@@ -237,13 +236,8 @@ def _make_final(
     records = stores.history.query_records(user, conversation_id, number)
     required(next((record for record in records if record.record_id == response_id(number)), None))
     track, also = track_of(records, {}, profile.history.whole_characters, iso(stores.clock())), []
-    earlier = _answered(stores, chat, number) if profile.history.keeps_whole else None
-    if earlier and profile.history.in_turn:
+    if earlier := _answered(stores, chat, number) if profile.history.in_turn else None:
         track, also = noted_query(stores, *earlier, profile, records, iso(stores.clock()))
-    elif earlier:
-        own = kept(stores, *earlier, profile, records, [each for each in tracks if each.query < number])
-        track = with_last_sent(own.on(track, whole=bool(own.whole.messages)), earlier[0], records)
-        also = own.writes(stores.history, chat, number) if own.whole.messages else []
     with contextlib.suppress(ConditionFailed):
         write_past(stores, chat, [*stores.history.track_writes(user, conversation_id, track), *also])
 

@@ -79,14 +79,12 @@ class Deployment:
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """The stored data of a chat. ``records``: of its query (their text is not used); ``entries``: its ledger lines as
-    the API shows them; ``is_summarised``: whether its profile asks for summaries; ``tools_changed``: whether its client
-    brought other tools than the query before."""
+    the API shows them; ``tools_changed``: whether its client brought other tools than the query before."""
 
     chat: Chat
     turns: Sequence[RecordedTurn]
     records: Sequence[Record]
     entries: Sequence[Entry]
-    is_summarised: bool = True
     tools_changed: bool = False
 
 
@@ -305,11 +303,11 @@ def _pause_lines(chat: Chat) -> Iterator[ReceiptLine]:
 
 def _side_lines(evidence: Evidence) -> Iterator[ReceiptLine]:
     """The calls for summaries, a digest and the conversation's title."""
-    spent = evidence.chat.spent
+    spent, pin = evidence.chat.spent, evidence.chat.pin
     if spent.summaries and spent.summaries.tries:
         side = spent.summaries
         yield {**_side("summary", side, side_rates(side)), "missing": side.missing}
-    elif not spent.summaries and evidence.chat.status == "done" and evidence.is_summarised:
+    elif not spent.summaries and evidence.chat.status == "done" and pin and pin.summarised:
         yield _unknown_summaries(evidence)
     if evidence.chat.fold:
         yield _side("fold", evidence.chat.fold, side_rates(evidence.chat.fold))

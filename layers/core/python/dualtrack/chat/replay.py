@@ -32,7 +32,7 @@ from dualtrack.memory.policies import (
 from dualtrack.memory.recall import RETRIEVE_FULL_CONTEXT
 from dualtrack.memory.records import files_named
 from dualtrack.memory.view import Replay
-from dualtrack.profiles import PLACEHOLDER, WINDOW
+from dualtrack.profiles import PLACEHOLDER, TRACK_TOKENS, WINDOW
 from dualtrack.tools.full_context import result_text
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def wire_of(profile: Profile, offered: Collection[str]) -> Wire:
     return Wire(
         PLACEHOLDER if profile.history.as_written else profile.query_template,
         profile.result_limit,
-        profile.track_tokens,
+        profile.track_tokens or TRACK_TOKENS,
         reads_back=RETRIEVE_FULL_CONTEXT in offered,
         has_tools=bool(offered),
     )

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final, NotRequired, TypedDict
 
 from dualtrack.chat.agent import agent_of, on_deployed_model
 from dualtrack.chat.ask_for_notes import notes_room, with_ask, without_notes
-from dualtrack.chat.ask_model import FOR_ITS_CONTENT, ask_model, delta_writer, is_forced_to_fit, is_read_again
+from dualtrack.chat.ask_model import FOR_ITS_CONTENT, ask_model, delta_writer, is_forced_to_fit
 from dualtrack.chat.cost_hold import CHAT_DOLLARS, most_of_turn
 from dualtrack.chat.end_chat import CUT_OFF, INCOMPLETE, MODEL_BUSY, TIMED_OUT, ChatFailure, end_chat
 from dualtrack.chat.leave_out import without_newest
@@ -328,7 +328,6 @@ def _call_model(run: TurnAttempt, turns: tuple[RecordedTurn, ...]) -> TurnOutcom
     room = room_for(run.profile, run.agent.model, run.agent.thinking, fixed, last)
     view = fit(_without_old_thinking(view, turns, run.agent.model), room)
     view = with_ask(run, view, fixed)
-    view = replace(view, is_read_again=is_read_again(run, state, frame, view))
     frame = {**frame, "max_tokens": frame["max_tokens"] + notes_room(run, view)}
     begins = turn_begins(run.number, run.profile.max_turns, final=bool(run.limit), misfit=run.chat.misfit)
     if not run.left_out and run.is_forced:

@@ -1,8 +1,8 @@
-"""The step after the answer: all summaries of the query at once, then `done`, then perhaps a digest, the conversation's
-title and a block of the search index (DESIGN 2.6).
+"""The step after the answer: the query's track, by the notes in its turns or by a call for each summary, then `done`,
+then perhaps a digest, the conversation's title and a block of the search index (DESIGN 2.6).
 
-It cannot turn a delivered answer into a failure: a record that the model does not summarise in time gets
-a mechanical extract.
+It cannot turn a delivered answer into a failure: a record that has no note, or that the model does not summarise in
+time, gets a mechanical extract.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ from dualtrack.chat.cost_hold import affordable
 from dualtrack.chat.end_chat import finish
 from dualtrack.chat.fold_ahead import fold_ahead, free_rest
 from dualtrack.chat.make_title import make_title
+from dualtrack.chat.message_before import with_last_sent
+from dualtrack.chat.noted_query import noted_query
 from dualtrack.chat.regroup import regroup
-from dualtrack.chat.summarise_jointly import joint_request, joint_summaries, new_mark
-from dualtrack.chat.summary_plan import SummaryPlan, plan_of, write_batch
 from dualtrack.clock import iso
 from dualtrack.errors import Gone, ModelRefused, ModelUnavailable, Superseded
-from dualtrack.memory.summaries import SummaryRequest, fitted, summary_call
+from dualtrack.memory.records import QueryTrack
+from dualtrack.memory.summaries import SummaryRequest, fitted, summary_call, summary_requests, track_of
 from dualtrack.models.prices import call_rates
 from dualtrack.models.protocol import ignore
 from dualtrack.models.receipt_data import SideCalls
@@ -38,9 +39,11 @@ if TYPE_CHECKING:
 
     from dualtrack.chat.agent import Agent
     from dualtrack.knowledge.local_embedder import LocalEmbedder
+    from dualtrack.memory.records import Record
     from dualtrack.memory.summaries import SummarySettings
     from dualtrack.models.protocol import Model
     from dualtrack.requests import ChatRef
+    from dualtrack.storage.bodies import Write
     from dualtrack.storage.chats import Chat
     from dualtrack.storage.stores import QueryStores, SummaryStores
 
@@ -48,7 +51,6 @@ T = TypeVar("T")
 
 SUMMARIES_SECONDS: Final = 80.0
 _CALL_SECONDS: Final = 40.0
-_JOINT_SECONDS: Final = 60.0
 _GOES_ON_BEFORE: Final = 85.0
 """Seconds after which the step has no time for a title, nor to regroup the search index."""
 
@@ -103,9 +105,9 @@ def summarise(
     """Write the query's summarised track and close the chat. Idempotent.
 
     No model is asked for a track that a follow-up has made final, or that is never sent: other policies than
-    `dual_track` send records. Where queries wait for their summaries, those of earlier queries may be made here, too,
-    or none (`when_they_pay`). ``serve`` opens the model of a provider; ``provider``: the deployment's; ``made`` is
-    called with what the summaries took, and the title, by the run that has recorded it. ``embedder``: see `regroup`.
+    `dual_track` send records. Where notes came with the answer, none is asked for summaries either. ``serve`` opens the
+    model of a provider; ``provider``: the deployment's; ``made`` is called with what the summaries took, and the title,
+    by the run that has recorded it. ``embedder``: see `regroup`.
     """
     chat = stores.chats.load(ref.user, ref.chat_id)
     if chat is None or chat.status != "answered":
@@ -119,12 +121,11 @@ def summarise(
     is_final = stores.history.track(chat.user, chat.conversation_id, chat.query) is not None
     at, clock, tries = iso(stores.clock()), time.monotonic(), _Tries(sleep)
     whole = agent.profile.history.whole_characters if agent else whole_characters(chat.profile)
-    plan = plan_of(stores, chat, agent, records, settings) if agent and not is_final else SummaryPlan()
-    requests, found = plan.requests, _Made({})
-    if agent and model and requests:
-        jointly = _jointly(stores, chat, agent, requests, model, settings, tries)
-        single = affordable(requests, settings, chat.costs.summaries) if chat.costs else requests
-        found = jointly or _one_by_one(single, model, settings, tries)
+    is_asked = agent is not None and agent.profile.history.calls_for_summaries and not is_final
+    requests, found = summary_requests(records, whole) if is_asked else (), _Made({})
+    if model and requests:
+        paid = affordable(requests, settings, chat.costs.summaries) if chat.costs else requests
+        found = _one_by_one(paid, model, settings, tries) if paid else found
     seconds, missing = (
         round(time.monotonic() - clock, 3),
         len(requests) - sum(map(bool, found.texts.values())),
@@ -133,8 +134,9 @@ def summarise(
     spent = SideCalls(at, found.model, seconds, found.calls, tries.count, found.usage, missing, rates)
     kept = chat.costs.digest + chat.costs.title if chat.costs and pinned else 0
     summaries = {record_id: fitted(text, settings.characters) for record_id, text in found.texts.items()}
+    noted = _noted(stores, chat, agent, records) if agent and not is_final else None
+    track, also = noted or (_track(stores, chat, records, summaries, whole), ())
     try:
-        track, also = write_batch(stores, chat, records, plan, summaries, whole)
         finish(stores, chat, records, track, spent, also, kept)
     except (Superseded, ConditionFailed):
         return {}
@@ -158,27 +160,30 @@ def _agent(stores: QueryStores, chat: Chat, deployed: AgentDeployment) -> Agent 
         return None
 
 
-def _jointly(
-    stores: QueryStores,
-    chat: Chat,
-    agent: Agent,
-    requests: Sequence[SummaryRequest],
-    model: Model,
-    settings: SummarySettings,
-    tries: _Tries,
-) -> _Made | None:
-    """All summaries by one call on the cached prefix; None if that does not cost less, or if it is refused."""
-    mark = new_mark()
-    request = joint_request(stores, chat, agent, requests, mark, settings)
-    if request is None:
+def _noted(
+    stores: QueryStores, chat: Chat, agent: Agent, records: tuple[Record, ...]
+) -> tuple[QueryTrack, Sequence[Write]] | None:
+    """The query's track by the notes in its turns, and what is written with it. None where summaries are called for, or
+    if something of it is gone."""
+    if not agent.profile.history.in_turn or not records:
         return None
     try:
-        reply = tries.ask(lambda left: model.stream(request, ignore, min(_JOINT_SECONDS, left)))
-    except ModelRefused:  # a rejected request costs nothing
+        loaded = stores.chats.load_with_turns(chat.user, chat.chat_id)
+        return loaded and noted_query(
+            stores.across(chat.ancestry), chat, loaded[1], agent.profile, records, iso(stores.clock())
+        )
+    except Gone:
         return None
-    if reply is None:
-        return _Made({}, model=agent.model)
-    return _Made(joint_summaries(reply, mark, requests), reply.usage, agent.model, 1)
+
+
+def _track(
+    stores: QueryStores, chat: Chat, records: tuple[Record, ...], summaries: Mapping[str, str], whole: int
+) -> QueryTrack:
+    """The query's track with these summaries. There are no records if the conversation was deleted meanwhile: then the
+    closed log rejects the next write."""
+    if not records:
+        return QueryTrack(chat.query, ())
+    return with_last_sent(track_of(records, summaries, whole, iso(stores.clock())), chat, records)
 
 
 def _one_by_one(

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dualtrack.errors import ModelRefused, Superseded
-from dualtrack.memory.summaries import SummarySettings
 from dualtrack.models.protocol import ignore
 from dualtrack.models.receipt_data import EarlierTries
 from dualtrack.models.trouble import ErrorDetails
@@ -33,11 +32,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TurnSettings:
-    """What the deployment sets for turns. ``summaries``: its model is empty for that of the turn; ``max_cost``: the
-    cost cap in dollars a chat, 0 for none; ``details``: what the operator's text of a refusal names."""
+    """What the deployment sets for turns. ``max_cost``: the cost cap in dollars a chat, 0 for none; ``details``: what
+    the operator's text of a refusal names."""
 
     deployed: AgentDeployment
-    summaries: SummarySettings = field(default_factory=SummarySettings)
     max_cost: float = 0.0
     details: ErrorDetails = field(default_factory=ErrorDetails)
 

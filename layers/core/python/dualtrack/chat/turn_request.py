@@ -6,10 +6,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dualtrack.frozen import dumps, thaw
+from dualtrack.frozen import thaw
 from dualtrack.models.thinking import short_fields, turn_fields
 from dualtrack.profiles import UTILITY
-from dualtrack.text import estimate_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -52,11 +51,6 @@ def call_fields(profile: Profile, model: str, max_tokens: int, thinking: Thinkin
     """The fields beside its content. A small task needs no thinking, which would be dearer than its answer."""
     fields = short_fields if profile.name == UTILITY.name else turn_fields
     return fields(model, max_tokens, thinking)
-
-
-def fixed_tokens(request: JsonObject) -> int:
-    """The estimate of a request's tools and system, which do not depend on its limit and so stay cached."""
-    return estimate_tokens(dumps([request.get("tools", []), request["system"]]))
 
 
 def _tool(spec: ToolSpec) -> dict[str, Any]:

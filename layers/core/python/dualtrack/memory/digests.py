@@ -9,7 +9,6 @@ prompt cache has expired anyway. If a query must fold and no digest is ready, it
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Final
@@ -93,12 +92,11 @@ class Past:
 @dataclass(frozen=True, slots=True)
 class TrackBudget:
     """``tokens`` is a profile's ``track_tokens``, by the cautious estimate; ``template`` its ``query_template``;
-    ``sends_whole``: whether queries of it are sent whole; ``until_summarised``: until their summaries are made."""
+    ``sends_whole``: whether queries of it may be sent whole."""
 
     tokens: int
     template: str = PLACEHOLDER
     sends_whole: bool = False
-    until_summarised: bool = False
 
     @property
     def half(self) -> int:
@@ -147,18 +145,14 @@ def past_to_send(past: Past, budget: TrackBudget, now: str, *, cold: bool) -> Pa
 def to_fold_ahead(past: Past, budget: TrackBudget) -> tuple[QueryTrack, ...]:
     """What a digest written now would fold, oldest first; nothing while the past is small or a digest is waiting.
 
-    It folds so much that at least half of the budget will be free after another query like these. What is sent whole is
-    summarised before it is folded.
+    It folds so much that at least half of the budget will be free after another query like these.
     """
     taken = budget.of(past.digest, past.tracks)
     if past.ahead or not past.tracks or taken < budget.tokens * AHEAD_SHARE:
         return ()
     last = max(map(budget.of_track, past.tracks))
     leave = min(taken, budget.tokens) - last - budget.half - budget.room
-    folded = _to_fold(past.tracks, leave, budget)
-    if not budget.until_summarised:
-        return folded
-    return tuple(itertools.takewhile(lambda track: not budget.is_whole(track), folded))
+    return _to_fold(past.tracks, leave, budget)
 
 
 def _to_fold(tracks: Sequence[QueryTrack], leave: int, budget: TrackBudget) -> tuple[QueryTrack, ...]:

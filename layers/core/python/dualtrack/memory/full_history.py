@@ -50,16 +50,15 @@ class MemorySums:
     """A conversation's running sums.
 
     ``costs``: of its turns; ``aside``: of its summaries and digests, in 10⁻⁹ dollars. The full history has ``tokens``
-    in its past messages, by the service's counts, and its last call has left ``cached``, the last one without tools
-    ``cached_apart``. ``ratio``: of those counts to our estimate; 0 before the first call. ``beyond_window``: it has
-    outgrown the model's window. ``ignored``: the newest queries whose notes were asked for in vain.
+    in its past messages, by the service's counts, and its last call with tools has left ``cached``. ``ratio``: of those
+    counts to our estimate; 0 before the first call. ``beyond_window``: it has outgrown the model's window.
+    ``ignored``: the newest queries whose notes were asked for in vain.
     """
 
     costs: CallCosts = field(default_factory=CallCosts)
     aside: int = 0
     tokens: int = 0
     cached: CachedPrefix = field(default_factory=CachedPrefix)
-    cached_apart: CachedPrefix = field(default_factory=CachedPrefix)
     ratio: float = 0.0
     beyond_window: bool = False
     ignored: int = 0
@@ -77,8 +76,8 @@ class MeasuredCall:
     ``at``: when it was sent (epoch seconds); ``usage``: of its ``calls`` requests; ``lost``: 10⁻⁹ dollars of requests
     before it that were never recorded. Estimates in cautious tokens: of the whole request, of its ``fixed`` part (tools
     and system) and of its ``past``; ``whole``: by how much the running query would be longer if nothing of it were cut,
-    nothing recalled and no note asked for (negative: shorter). ``is_last``: it may use no tools, so the service caches
-    its messages apart; ``is_cached``: they end with a breakpoint; ``is_recall``: its reply only reads the past back;
+    nothing recalled and no note asked for (negative: shorter). ``is_last``: it may use no tools, so the service
+    would cache its messages apart, where nothing reads them; ``is_recall``: its reply only reads the past back;
     ``noted``: what of its output are notes; ``rates``: by which the call is charged.
     """
 
@@ -92,7 +91,6 @@ class MeasuredCall:
     past: int = 0
     whole: int = 0
     has_files: bool = False
-    is_cached: bool = True
     is_last: bool = False
     is_recall: bool = False
     noted: int = 0
@@ -167,9 +165,8 @@ def _full_call(sums: MemorySums, call: MeasuredCall) -> tuple[int | None, Memory
         usage.cache_read_tokens * call.calls,
         usage.cache_write_tokens * call.calls,
     )
-    if not usage.input_tokens:
-        left = CachedPrefix(tokens, call.at)
-        sums = replace(sums, cached_apart=left) if call.is_last else replace(sums, cached=left)
+    if not usage.input_tokens and not call.is_last:
+        sums = replace(sums, cached=CachedPrefix(tokens, call.at))
     after = replace(sums, beyond_window=sums.beyond_window or wanted > window)
     return call.nanodollars(whole) + call.lost, after
 
@@ -180,11 +177,10 @@ def _full_prompt(sums: MemorySums, call: MeasuredCall, tokens: int, fixed: int) 
     if not _is_cached(call, tokens):
         return Usage(tokens)
     shared = min(fixed, call.usage.cache_read_tokens // call.calls, tokens)
-    if call.is_last and sums.cached.is_warm(call.at):
-        shared = min(fixed, tokens)
-    if not call.is_cached:
+    if call.is_last:
+        shared = min(fixed, tokens) if sums.cached.is_warm(call.at) else shared
         return Usage(tokens - shared, cache_read_tokens=shared)
-    usage = cached_prompt(sums.cached_apart if call.is_last else sums.cached, tokens, call.at)
+    usage = cached_prompt(sums.cached, tokens, call.at)
     if usage.cache_read_tokens >= shared:
         return usage
     return Usage(cache_read_tokens=shared, cache_write_tokens=tokens - shared)

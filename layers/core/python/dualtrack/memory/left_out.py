@@ -39,7 +39,7 @@ def declined_block(query: Record | TrackBlock) -> TrackBlock:
 def declined_track(track: QueryTrack) -> QueryTrack:
     """The track of a declined query in place of one that has its words: earlier releases wrote such."""
     asked = replace(declined_block(track.blocks[0]), record_id=query_id(track.query))
-    return QueryTrack(track.query, (asked,), pace=track.pace)
+    return QueryTrack(track.query, (asked,))
 
 
 def is_in_place(block: TrackBlock) -> bool:

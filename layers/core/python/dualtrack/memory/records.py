@@ -10,7 +10,6 @@ from typing import Annotated, Any, Final, Literal
 from dualtrack.codec import APART, As, stored
 from dualtrack.ids import parse_record_id
 from dualtrack.memory.full_history import MemorySums
-from dualtrack.models.prices import CACHE_SECONDS
 from dualtrack.models.receipt_data import ToolSideCalls
 from dualtrack.text import clean, neutralise, one_line
 from dualtrack.tool_rules import name_of
@@ -156,23 +155,6 @@ class TrackBlock:
 
 @stored
 @dataclass(frozen=True, slots=True)
-class CallSums:
-    """Running sums over a conversation's answered queries: their model ``calls``; ``cold``: those that found the past
-    no longer in the prompt cache; ``at``: the moment of the last call, epoch seconds."""
-
-    queries: int = 0
-    calls: int = 0
-    cold: int = 0
-    at: float = 0.0
-
-    def after(self, first: float, last: float, calls: int) -> CallSums:
-        """The sums with one more query, whose calls were made from ``first`` to ``last``."""
-        is_cold = self.queries > 0 and first - self.at > CACHE_SECONDS
-        return CallSums(self.queries + 1, self.calls + calls, self.cold + is_cold, last)
-
-
-@stored
-@dataclass(frozen=True, slots=True)
 class Whole:
     """An ended query as it was sent: its frozen messages, its response last. ``after`` names what preceded them then:
     behind anything else the model's service refuses the thinking in them."""
@@ -209,16 +191,14 @@ class LastSent:
 class QueryTrack:
     """The summarised track of an ended query, in order: query or its summary, tool summaries, response summary.
 
-    ``whole_tokens``: those of its messages by the cautious estimate, if its summaries are not made and it is sent
-    whole; the blocks are extracts then. ``leaves_out``: the query whose results it has left out
-    (`dualtrack.memory.left_out`). ``last``: the call that sent the query's messages as they stand here or whole; None
-    if they are sent otherwise now.
+    ``whole_tokens``: those of its messages by the cautious estimate, if it is sent on in them. ``leaves_out``: the
+    query whose results it has left out (`dualtrack.memory.left_out`). ``last``: the call that sent the query's messages
+    as they stand here or whole; None if they are sent otherwise now.
     """
 
     query: int
     blocks: tuple[TrackBlock, ...]
     whole_tokens: int = 0
-    pace: CallSums = CallSums()
     leaves_out: int = 0
     last: LastSent | None = None
 

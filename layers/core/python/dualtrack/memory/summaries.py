@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.frozen import dumps
@@ -18,6 +18,8 @@ from dualtrack.memory.records import (
     files_named,
 )
 from dualtrack.memory.standing import found_at_the_ends
+from dualtrack.models.prices import is_known, rates_of
+from dualtrack.models.summary_model import is_cheap_beside
 from dualtrack.models.thinking import Thinking, short_fields
 from dualtrack.settings import DEFAULTS
 from dualtrack.text import clean, neutralise, one_line, strip_echoes
@@ -25,6 +27,7 @@ from dualtrack.text import clean, neutralise, one_line, strip_echoes
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from dualtrack.profiles import Profile
     from dualtrack.settings import Settings
     from dualtrack.vocabulary import Shortened
 
@@ -76,6 +79,18 @@ def summary_settings(settings: Settings) -> SummarySettings:
         settings.dualtrack_summary_characters,
         settings.dualtrack_titles == "model",
     )
+
+
+def at_its_price(profile: Profile, model: str, summary_model: str) -> Profile:
+    """The profile of an agent with this ``model``, saying how its records become short where it does not say so itself:
+    by a call right behind each answer if the ``summary_model`` costs at most a tenth as much, else by notes in the
+    answer (CONTRACT 6). A price that is not known is none to save by."""
+    history = profile.history
+    if history.summaries or not history.is_summarised:
+        return profile
+    is_known_apart = summary_model not in ("", model) and is_known(model) and is_known(summary_model)
+    is_cheap = is_known_apart and is_cheap_beside(rates_of(summary_model), rates_of(model))
+    return replace(profile, history=replace(history, summaries="at_once" if is_cheap else "in_turn"))
 
 
 @dataclass(frozen=True, slots=True)

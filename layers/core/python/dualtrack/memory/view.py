@@ -149,8 +149,6 @@ class View:
     to this answer alone, and what precedes it stays a cached prefix."""
     misfit: str = ""
     """Why the last turn, which is an answer, does not fit it."""
-    is_read_again: bool = True
-    """Whether a later call may begin with this request: the next turn, or that of the summaries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -370,29 +368,21 @@ def _breakpoints(view: View, past: Sequence[Sequence[Message]], before_turn: int
     """The messages that end with a cache breakpoint: only where another call has read or will read (DESIGN 2.7, 2.15).
 
     The last breakpoint of the previous call, at the end of the past or of the turn before, is marked again, because the
-    service searches at most 20 blocks back, and a turn may add more. So is the end of what the next query begins with:
-    that of the summarised part, if queries after it are sent whole, since a batch begins a new prefix there. With that
-    of the system these are 4, the service's maximum. The last call of a chat may not use tools, so the service caches
-    its messages apart: they share nothing.
+    service searches at most 20 blocks back, and a turn may add more. So is the end of the past, with which the next
+    query begins. With that of the system these are 4, the service's maximum. The last call of a chat may not use tools,
+    so the service caches its messages apart: they share nothing.
     """
     if view.limit:
-        return {last} if view.is_read_again else set()
+        return set()
     lengths = [len(sent_as) for sent_as in past]
     count = sum(lengths)
-    first_whole = min(view.whole, default=0)
-    summarised = sum(lengths[: len(past) - _queries_from(view, first_whole)]) if first_whole else count
     if before_turn:
         before = count + before_turn
     elif view.tracks and view.tracks[-1].query in view.whole:
         before = count - 1  # its response was not in the last call
     else:
         before = sum(lengths[:-1])
-    return {end - 1 for end in (before, summarised, last + 1) if end > 0}
-
-
-def _queries_from(view: View, first: int) -> int:
-    """How many queries are sent from this one on."""
-    return sum(track.query >= first for track in view.tracks)
+    return {end - 1 for end in (before, count, last + 1) if end > 0}
 
 
 def _mark_breakpoints(messages: list[Message], indexes: set[int]) -> None:

@@ -89,6 +89,7 @@ class Pin:
     ``agent``: the hash of the chat's agent (agents.py).
     ``whole_from``: the first past query that is sent whole; 0 if all are sent as tracks.
     ``left_out``: the past query whose results are not sent, since the model's service declined them; 0 for none.
+    ``summarised``: whether a model is called for summaries behind the answer.
     """
 
     catalogue: str = ""
@@ -96,6 +97,7 @@ class Pin:
     agent: str = ""
     whole_from: int = 0
     left_out: int = 0
+    summarised: bool = False
 
 
 @stored

@@ -23,7 +23,7 @@ from dualtrack.errors import Gone
 from dualtrack.ids import RecordId, parse_record_id
 from dualtrack.memory.ancestry import Ancestry
 from dualtrack.memory.left_out import declined_track, is_declined
-from dualtrack.memory.records import CallSums, LastSent, QueryTrack, Record, TrackBlock, Whole
+from dualtrack.memory.records import LastSent, QueryTrack, Record, TrackBlock, Whole
 from dualtrack.storage.bodies import attach, partition, put_packed, put_with_text
 from dualtrack.storage.dynamo import ABSENT, batch_get, delete_all, get, query
 
@@ -470,14 +470,12 @@ def _is_unmarked(item: Item) -> bool:
 
 def _track(item: Item, text: str) -> QueryTrack:
     number, blocks = query_number(item["sk"]), load(tuple[TrackBlock, ...], text)
-    pace = load(CallSums, item["pace"]) if "pace" in item else CallSums()
     last = load(LastSent, item["last"]) if "last" in item else None
-    return QueryTrack(number, blocks, item.get("whole", 0), pace, item.get(_MARK, 0), last)
+    return QueryTrack(number, blocks, item.get("whole", 0), item.get(_MARK, 0), last)
 
 
 def _track_item(pk: str, track: QueryTrack) -> dict[str, Any]:
     """The item of a track, without its blocks."""
     item: dict[str, Any] = {"pk": pk, "sk": f"S#{track.query:06d}", _MARK: track.leaves_out}
     item |= {"whole": track.whole_tokens} if track.whole_tokens else {}
-    item |= {"last": dump(track.last)} if track.last else {}
-    return item | ({"pace": dump(track.pace)} if track.pace.queries else {})
+    return item | ({"last": dump(track.last)} if track.last else {})
