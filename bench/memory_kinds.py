@@ -7,7 +7,8 @@ whose first queries are the shorter ones of the table. dualtrack runs turn, tool
 the offline model, whose prompt cache follows the service's rules on a simulated clock; every call is charged as that
 service reports it, summaries and digests included. The others are simulated on the same cache, system prompt, tools and
 texts (`bench.other_memories`). Weighted as in the price list: written to the cache 1.25, read from it 0.1, any
-other token of input 1, one of output 5. ``--pause``: six minutes before each query, so that the cache has expired.
+other token of input 1, one of output 5. With ``at_once`` the calls for summaries and digests count a tenth, as the
+model for them costs there at most. ``--pause``: six minutes before each query, so that the cache has expired.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 
 from dualtrack.chat_times import LEAST_CALL_SECONDS
 from dualtrack.models.protocol import ignore
+from dualtrack.models.summary_model import CHEAP
 from dualtrack.profiles import DEFAULT_PROFILE, WhenSummarised, all_profiles, profile_named
 from dualtrack.tool_values import ToolResult
 from dualtrack_stack.local.offline_model.tokens import PromptCache
@@ -113,9 +115,11 @@ def _titled(text: str) -> str:
 
 @dataclass(eq=False)
 class Charged:
-    """A model whose calls are kept with what the service reports of them."""
+    """A model whose calls are kept with what the service reports of them. ``share``: the price of the model for
+    summaries and digests, as a part of the turn's."""
 
     model: Model
+    share: float = 1.0
     calls: list[Charge] = field(default_factory=list)
     first: Mapping[str, Any] = field(default_factory=dict)
 
@@ -127,26 +131,25 @@ class Charged:
         on_first: Callable[[FirstByte], None] = ignore,
         on_thought: Callable[[str], None] = ignore,
     ) -> ModelReply:
-        """A turn, or a joint call for summaries."""
+        """A turn."""
         self.first = self.first or request
         reply = self.model.stream(request, on_text, seconds, on_first, on_thought)
-        self._charge(reply.usage)
+        self._charge(reply.usage, 1.0)
         return reply
 
     def complete(self, request: Mapping[str, Any], seconds: float) -> tuple[str, Usage]:
         """A summary of one record, or a digest."""
         text, usage = self.model.complete(request, seconds)
-        self._charge(usage)
+        self._charge(usage, self.share)
         return text, usage
 
     def parse(self, request: Mapping[str, Any], form: type[Form], seconds: float) -> tuple[Form, Usage]:
         """An answer in a form: no step of these conversations asks for one."""
         return self.model.parse(request, form, seconds)
 
-    def _charge(self, used: Usage) -> None:
-        self.calls.append(
-            Charge(used.input_tokens, used.cache_write_tokens, used.cache_read_tokens, used.output_tokens)
-        )
+    def _charge(self, used: Usage, share: float) -> None:
+        counts = used.input_tokens, used.cache_write_tokens, used.cache_read_tokens, used.output_tokens
+        self.calls.append(Charge(*(round(count * share) for count in counts)))
 
 
 def dual_track(
@@ -168,7 +171,7 @@ def dual_track(
     with make_world(**{TOOL: found}) as made:
         made.model.state.cache = PromptCache(made.clock)
         made.stores.ledger.grant("ann", "g", 1_000_000, "bench", made.clock())
-        charged = Charged(made.claude)
+        charged = Charged(made.claude, CHEAP if summaries == "at_once" else 1.0)
         world = replace(made, claude=charged, model_name=MODEL)
         conversation_id = ""
         for exchange in exchanges:

@@ -147,6 +147,7 @@ def chat_object(**changed: Any) -> Any:
             "conversation_full_history_dollars": 0.0048,
             "estimated": True,
             "beyond_window": False,
+            "summaries_due": False,
         },
         "fictional": False,
         "created_at": AT,

@@ -428,7 +428,7 @@ def figures_of(chat: answers.Chat) -> tuple[str, str]:
     ours, full = memory["conversation_dollars"], memory["conversation_full_history_dollars"]
     notes = {
         "estimated": True,
-        "its summaries not counted yet": chat.get("status") == "answered",
+        "its summaries not counted yet": memory.get("summaries_due"),
         "the full history no longer fits in the model's window": memory["beyond_window"],
         "fictional": chat.get("fictional"),
     }
@@ -456,7 +456,7 @@ def cost_lines(chat: answers.Chat | answers.Receipt) -> tuple[tuple[str, str], .
     if not memory:
         return ()
     beyond = "; the full history no longer fits in the model's window" if memory["beyond_window"] else ""
-    summaries = ", its summaries not counted yet" if chat.get("status") == "answered" else ""
+    summaries = ", its summaries not counted yet" if memory.get("summaries_due") else ""
     note = f" so far, estimated{summaries}{beyond}{FICTIONAL if chat.get('fictional') else ''}"
     own, whole = memory["dollars"], memory["conversation_dollars"]
     so_far = compared(whole, memory["conversation_full_history_dollars"]) + note

@@ -44,13 +44,12 @@ export const compared = (ours, full) =>
     : dollars(ours);
 
 /**
- * What a conversation cost up to a chat, from its `memory`. `fictional`: the offline model answered; `status`: an
- * answered chat has its summaries yet to pay.
+ * What a conversation cost up to a chat, from its `memory`. `fictional`: the offline model answered.
  */
-export function soFar({ memory, fictional, status }) {
+export function soFar({ memory, fictional }) {
   const notes = [
     "estimated",
-    status === "answered" && "its summaries not counted yet",
+    memory.summaries_due && "its summaries not counted yet",
     memory.beyond_window && "the full history longer than the model's window",
     fictional && "fictional",
   ];

@@ -180,6 +180,7 @@ class Memory(TypedDict):
     beyond_window: Annotated[
         bool, "Whether the full history has outgrown the model's window; it grows no more then"
     ]
+    summaries_due: Annotated[bool, "Whether calls for summaries are to come, and not counted yet"]
 
 
 class Failure(TypedDict):
