@@ -148,8 +148,9 @@ class Charged:
         return self.model.parse(request, form, seconds)
 
     def _charge(self, used: Usage, share: float) -> None:
-        counts = used.input_tokens, used.cache_write_tokens, used.cache_read_tokens, used.output_tokens
-        self.calls.append(Charge(*(round(count * share) for count in counts)))
+        plain, written = used.input_tokens * share, used.cache_write_tokens * share
+        read, output = used.cache_read_tokens * share, used.output_tokens * share
+        self.calls.append(Charge(round(plain), round(written), round(read), round(output)))
 
 
 def dual_track(

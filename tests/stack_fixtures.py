@@ -33,6 +33,7 @@ SMALL: Final[dict[str, Any]] = {
     "result_limit": 20_000,
     "context_tokens": 20_000,
     "track_tokens": 4_000,
+    "history": {"policy": "dual_track", "summaries": "at_once"},
 }
 
 
@@ -94,7 +95,7 @@ def voyage() -> Iterator[FakeVoyage]:
 @pytest.fixture(scope="session")
 def profiles(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The deployment's own profiles: the assistant, which may write with the tests' tools; ``careful``, which asks
-    before it does, may put questions, and whose answers bring their notes; ``small``, with small budgets."""
+    before it does, and may put questions; ``small``, with small budgets and a call for each summary."""
     from dualtrack_stack.profiles import LIBRARY
 
     from tests.servers.tool_server import NAME
@@ -102,11 +103,7 @@ def profiles(tmp_path_factory: pytest.TempPathFactory) -> Path:
     careful = json.loads((LIBRARY / "assistant.json").read_text())
     assistant = careful | {"approval": {"allow": [f"{NAME}_*"]}}
     folder = tmp_path_factory.mktemp("profiles")
-    careful |= {
-        "name": "careful",
-        "tools": [*careful["tools"], "ask_user"],
-        "history": {"policy": "dual_track", "summaries": "in_turn"},
-    }
+    careful |= {"name": "careful", "tools": [*careful["tools"], "ask_user"]}
     for profile in (assistant, assistant | SMALL, careful):
         (folder / f"{profile['name']}.json").write_text(json.dumps(profile))
     return folder

@@ -8,8 +8,8 @@ import { count, plural, start, tokens } from "./format.js";
 
 const NONE = "not sent";
 const SUMMARIES =
-  "Every record is kept whole. The next question is sent with earlier questions, long ones as summaries, and " +
-  "summaries of the rest, the oldest as one digest; the model can fetch any record by its id.";
+  "Every record is kept whole. The next question is sent with what is short as it is, what is long as the " +
+  "model's note, a summary or an extract, and the oldest as one digest. The model can fetch any record by its id.";
 const RECORDS =
   "Every record is kept whole. The next question is sent with earlier questions and answers in full, as far " +
   "as this agent looks back.";
@@ -196,12 +196,13 @@ function other({ stored, sent }, group, digest) {
     );
   if (sent) return cell(sent);
   if (/-[af]\d+$/.test(stored.record_id)) return h("p", { class: "cell-text muted" }, NONE);
-  return h("p", { class: "cell-text muted" }, group.settled ? NONE : "being summarised");
+  return h("p", { class: "cell-text muted" }, group.settled ? NONE : "to come");
 }
 
 function name(record) {
   if (record.type === "tool_call") return record.tool;
-  if (record.type === "summary" || record.type === "digest") return record.type;
+  if (record.type === "summary") return record.form ?? record.type;
+  if (record.type === "digest") return record.type;
   if (isFile(record)) return "file";
   if (record.role === "user") return "question";
   return record.record_id.endsWith("-r") ? "response" : "interim text";
