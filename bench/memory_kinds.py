@@ -223,6 +223,9 @@ def measure(name: str, queries: int, pause: float, tell: Callable[[str], None]) 
     first = next(iter(ours.values()))[1]
     others = {label: totals(way(Service(first, WINDOW, pause), exchanges)) for label, way in WAYS.items()}
     full = others.pop(FULL)
+    if pause:
+        kept = full_history(Service(first, WINDOW, pause, for_an_hour=True), exchanges)
+        others["full history, cached for an hour"] = totals(kept)
     return {
         label: [cost / whole for cost, whole in zip(costs, full, strict=False)]
         for label, costs in {**{own: totals(way) for own, (way, _) in ours.items()}, **others}.items()

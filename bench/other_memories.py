@@ -41,24 +41,26 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """What one model call cost, in tokens. ``loop``: whether it belongs to the query's tool loop."""
+    """What one model call cost, in tokens. ``loop``: whether it belongs to the query's tool loop; ``for_an_hour``:
+    those written to the cache that lasts so long."""
 
     plain: int
     written: int
     read: int
     output: int
     loop: bool = True
+    for_an_hour: int = 0
 
     @property
     def tokens(self) -> int:
         """All input tokens."""
-        return self.plain + self.written + self.read
+        return self.plain + self.written + self.read + self.for_an_hour
 
     @property
     def weighted(self) -> float:
         """Input, weighted by price, in plain input tokens."""
-        dear = RATES.cache_write * self.written + RATES.cache_read * self.read
-        return self.plain + dear / RATES.input
+        written = RATES.cache_write * self.written + RATES.cache_write_hour * self.for_an_hour
+        return self.plain + (written + RATES.cache_read * self.read) / RATES.input
 
     @property
     def with_output(self) -> float:
@@ -68,7 +70,8 @@ class Charge:
     @property
     def dollars(self) -> float:
         """By the default model's prices."""
-        return dollars(MODEL, Usage(self.plain, self.output, self.read, self.written))
+        kept = RATES.cache_write_hour * self.for_an_hour / 1_000_000
+        return dollars(MODEL, Usage(self.plain, self.output, self.read, self.written)) + kept
 
 
 @dataclass
@@ -90,18 +93,19 @@ class Remembered:
 @dataclass
 class Service:
     """The model's service: its context window and its prompt cache, for one strategy. ``pause``: the seconds before
-    each query."""
+    each query; ``for_an_hour``: the cache outlasts them, and what is written to it costs twice as much as input."""
 
     first_turn: Mapping[str, Any]
     window: int
     pause: float = 0.0
+    for_an_hour: bool = False
     now: float = 0.0
     cache: PromptCache = field(init=False)
     charges: list[Charge] = field(default_factory=list)
     largest: int = 0
 
     def __post_init__(self) -> None:
-        self.cache = PromptCache(lambda: self.now)
+        self.cache = PromptCache(lambda: 0.0 if self.for_an_hour else self.now)
 
     def ask(self, messages: Sequence[Mapping[str, Any]], output: str, *, loop: bool = True) -> None:
         """One call, cached up to its last block; OverflowError if the window is full."""
@@ -111,8 +115,9 @@ class Service:
             raise OverflowError(f"{total:,} tokens")
         self.largest = max(self.largest, total)
         used = self.cache.use(request)
+        short, long = (0, used.cache_written) if self.for_an_hour else (used.cache_written, 0)
         self.charges.append(
-            Charge(used.input_tokens, used.cache_written, used.cache_read, estimate_tokens(output), loop)
+            Charge(used.input_tokens, short, used.cache_read, estimate_tokens(output), loop, long)
         )
 
     def request(self, messages: Sequence[Mapping[str, Any]]) -> wire.Request:
