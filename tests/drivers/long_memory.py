@@ -153,8 +153,8 @@ class Talk:
             ]
             before += len(results)
             self.script.add({"match": key, "content": calls})
-        self.script.add({"match": key, "text": answer})
-        self.expected |= {f"q{number}": asked, f"q{number}-r": answer}
+        self.script.add({"match": key, "text": answer, "notes": True})
+        self.expected |= {f"q{number}": asked, f"q{number}-r": answer.rstrip()}
         if not self.conversation_id:
             self.conversation_id = self._open()
         started = patient(lambda: self.person.post(asked, self.conversation_id), 202)

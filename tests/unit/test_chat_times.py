@@ -37,7 +37,7 @@ def test_the_longest_chat_has_room_for_two_calls() -> None:
 def test_thinking_has_room_on_top() -> None:
     profile = replace(all_profiles()["assistant"], max_tokens=4_000)
     room = SummarySettings(thinking=Thinking(room=8_000))
-    assert chat_times(profile, CostSettings("claude-haiku-5-5", room)).call == 300
+    assert chat_times(profile, CostSettings("claude-haiku-5-5", room)).call == 313, "with notes"
     assert chat_times(profile, CostSettings("claude-haiku-4-5", room)).call == 120
     assert (
         chat_times(replace(profile, model="claude-haiku-4-5"), CostSettings("claude-haiku-5-5", room)).call

@@ -11,7 +11,7 @@ from dualtrack.checked_settings import checked
 from dualtrack.profiles import Profile, all_profiles
 from dualtrack_stack.profiles import LIBRARY, BadProfile, ProfileFile, long_calls, own_profiles
 
-from tests.drivers.world import make_world
+from tests.drivers.world import call_for_summaries, make_world
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -100,6 +100,7 @@ def use(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> None:
 
 def test_a_profiles_model_answers_and_the_deployments_summarises(monkeypatch: pytest.MonkeyPatch) -> None:
     use(monkeypatch, model="claude-haiku-5-5")
+    call_for_summaries(monkeypatch)
     with make_world() as world:
         world.model.script.add({"match": "turn", "text": "A long answer. " * 80})
         world.ask("one")

@@ -12,6 +12,7 @@ import pytest
 from dualtrack.plugins.openai.serving import ANSWERS
 from dualtrack_stack.local.offline_model.script import ScriptedResponse
 
+from tests.drivers.world import call_for_summaries
 from tests.plugins.openai.door import Door, answers, pieces, streamed, text_of, user
 
 if TYPE_CHECKING:
@@ -72,7 +73,8 @@ def test_an_answer_whole_and_streamed(door: Door) -> None:
     assert len(door.conversations("ann")) == 2, "without a past each first message begins a conversation"
 
 
-def test_a_resent_history_is_a_follow_up(door: Door) -> None:
+def test_a_resent_history_is_a_follow_up(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    call_for_summaries(monkeypatch)
     key, name = door.key("bea"), "bea"
     long = "The long answer with DynamoDB and 42. " * 60
     history: list[dict[str, Any]] = []

@@ -8,6 +8,7 @@ import httpx
 import pytest
 from dualtrack.plugins.openai.prompt import foreign_id_of
 
+from tests.drivers.world import call_for_summaries
 from tests.plugins.openai.door import Door, answers, said, streamed
 
 if TYPE_CHECKING:
@@ -46,7 +47,10 @@ def in_librechat(door: Door, key: str, user: str, chat: str, *texts: str) -> htt
 
 
 @pytest.mark.parametrize("ask", [in_open_webui, in_librechat])
-def test_each_user_of_a_chat_page_has_conversations_of_their_own(door: Door, ask: Any) -> None:
+def test_each_user_of_a_chat_page_has_conversations_of_their_own(
+    door: Door, ask: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call_for_summaries(monkeypatch)
     owner = ask.__name__
     key = door.key(owner, for_end_users=True)
     answers(door, "One. " * 500, "Two.", "Ben's.")

@@ -59,7 +59,7 @@ def test_a_text_file_is_a_record_that_goes_to_the_model_beside_its_query(api: Ap
     ]
     first = api.ask("Beside a file?", attachments=files)
     sent = turns_of(api, "Beside a file?")[0]["messages"][0]["content"]
-    assert [block["type"] for block in sent] == ["text", "text", "text", "image"]
+    assert [block["type"] for block in sent] == ["text", "text", "text", "image", "text"]
     assert sent[0]["text"] == (
         "[ID:q1] Beside a file?\n"
         f'(Attached file 1: "my notes.txt", text/plain, {len(NOTES)} bytes, record q1-f1.)\n'

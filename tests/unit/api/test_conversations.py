@@ -19,7 +19,7 @@ from dualtrack.storage.event_log import read_events
 from dualtrack.tool_values import Source, ToolResult
 
 from tests.clients.api_client import Api, items, make_api, objects
-from tests.drivers.world import store
+from tests.drivers.world import call_for_summaries, store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -251,7 +251,8 @@ def _next_millisecond() -> None:
 # ── records ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_both_tracks_show_the_same_queries_whole_and_short(api: Api) -> None:
+def test_both_tracks_show_the_same_queries_whole_and_short(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    call_for_summaries(monkeypatch)
     chat = ask_with_tools(api, "What is there?", calls=2)
     where = f"/v1/conversations/{chat['conversation_id']}"
     full = pages(api, f"{where}?track=full", "records")

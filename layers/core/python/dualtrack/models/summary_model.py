@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from dualtrack.models.prices import at_contract
-from dualtrack.models.provider import provider_of
+from dualtrack.models.provider import PROVIDERS, provider_of
 
 if TYPE_CHECKING:
     from dualtrack.models.prices import Rates
@@ -25,10 +25,10 @@ def is_cheap_beside(own: Rates, turn: Rates) -> bool:
 
 def summary_model(model: str, settings: Settings) -> str:
     """The value of DUALTRACK_SUMMARY_MODEL: what is set, else the turn's model, or `SMALL` where that is cheap beside
-    it. Not where an account has to open each model first, as on Bedrock: summaries that are refused would be missed by
-    nobody until somebody looks."""
+    it. Not with a service of AWS, where an account has to open each model first: summaries that are refused would be
+    missed by nobody until somebody looks."""
     turn, provider = settings.dualtrack_model, settings.dualtrack_provider
-    if model or provider_of(provider).signing:
+    if model or provider not in PROVIDERS or provider_of(provider).signing:
         return model or turn
     small, own = (at_contract(name, settings.dualtrack_model_prices, provider) for name in (SMALL, turn))
     if small is None or own is None:
