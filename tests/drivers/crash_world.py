@@ -72,7 +72,7 @@ from dualtrack.models.messages_api import Claude
 from dualtrack.models.metering import asking
 from dualtrack.models.receipt_data import Heard
 from dualtrack.models.turn import Usage
-from dualtrack.profiles import ApprovalPolicy, all_profiles
+from dualtrack.profiles import DEFAULT_PROFILE, ApprovalPolicy, all_profiles
 from dualtrack.requests import ChatRef
 from dualtrack.runtime.executions import Executions
 from dualtrack.storage.chats import Chat, chat_of, turn_key
@@ -453,7 +453,8 @@ class World:
         count, now = self.scenario.earlier, iso(self.clock())
         conversation_id = new_conversation_id()
         position = list_position(now, conversation_id)
-        conversation = Conversation(self.user, conversation_id, "", "assistant", now, now, position, count)
+        profile = self.scenario.profile or DEFAULT_PROFILE
+        conversation = Conversation(self.user, conversation_id, "", profile, now, now, position, count)
         stores.conversations.create(conversation)
         key: Any = {"pk": {"S": f"USER#{self.user}"}, "sk": {"S": f"CONV#{conversation_id}"}}
         stores.chats.client.update_item(

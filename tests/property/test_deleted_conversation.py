@@ -30,6 +30,7 @@ from tests.drivers.crash_world import BIG, USER, Asked, Scenario, World, ref_of
 from tests.drivers.erasure_world import USER as ERASED
 from tests.drivers.erasure_world import Erased
 from tests.drivers.faults import PATIENCE, Fault, Process, Site, start_late
+from tests.drivers.world import call_for_summaries
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -118,6 +119,7 @@ def test_a_tool_leaves_nothing() -> None:
 
 def test_summarise_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """The answer is delivered and the conversation deleted while its summaries are written."""
+    call_for_summaries(monkeypatch)
     monkeypatch.setattr(crash_world, "ANSWER", LONG)
     world = World(
         Scenario("deleted"), Fault(Site("summarise", "model", "messages", "summary Response:"), "held")
