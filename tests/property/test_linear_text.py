@@ -32,12 +32,13 @@ from dualtrack.memory.digests import (
     digest_of,
     past_to_send,
 )
+from dualtrack.memory.extracts import extracts_of
 from dualtrack.memory.headings import contents_of
 from dualtrack.memory.passages import passages_of, windows
 from dualtrack.memory.query_index import index_of
 from dualtrack.memory.recall import RETRIEVE_FULL_CONTEXT, history_tokens
 from dualtrack.memory.records import QueryTrack, Record, ToolCallDetail, TrackBlock, data_of
-from dualtrack.memory.summaries import extract, fitted, summary_requests, track_of
+from dualtrack.memory.summaries import fitted, summary_requests, track_of
 from dualtrack.memory.titles import title_of
 from dualtrack.memory.view import PastTurn, TextFile, View, build
 from dualtrack.models.thinking import Thinking
@@ -105,6 +106,13 @@ def summarised_track(content: str) -> None:
     track_of(records, {}, WHOLE, AT)
     track_of(records, {"q1-t1": content, "q1-r": content, "q1": content}, WHOLE, AT)
     fitted(content, 350)
+
+
+def extracted(content: str) -> None:
+    """A result's extract beside an answer of the same words, and beside one that it says once, at its end."""
+    for said, of_result in ((content, content), ("A marmot said so.", f"{content} marmot")):
+        result = record(of_result)
+        extracts_of([result], [Record("q1", "message", "user", said, AT), result, response(said)])
 
 
 def digested(content: str) -> tuple[Digest, tuple[QueryTrack, ...]]:
@@ -253,7 +261,7 @@ READERS: Final[Mapping[str, Callable[[str], Any]]] = MappingProxyType(
         "data_of": lambda content: data_of(CALL, content),
         "history_tokens": lambda content: history_tokens((record(content),), 100_000),
         "contents_of": contents_of,
-        "extract": lambda content: extract(record(content)),
+        "an extract": extracted,
         "a file's name": message_files.clean_name,
         "whether it is text": lambda content: message_files.not_text(content.encode()),
         "whether it is a type of text": message_files.is_text_type,

@@ -22,10 +22,10 @@ from dualtrack.memory.budget import (
     smaller,
 )
 from dualtrack.memory.estimate import message_tokens
+from dualtrack.memory.extracts import EXTRACT_LIMIT
 from dualtrack.memory.records import TrackBlock
 from dualtrack.memory.refused_files import without_files
 from dualtrack.memory.sending import Cuts, ResultCut, Sending
-from dualtrack.memory.summaries import EXTRACT_LIMIT
 from dualtrack.memory.view import PastTurn, View, build
 from dualtrack.models.thinking import Thinking
 from dualtrack.models.turn import ToolCall

@@ -235,9 +235,10 @@ def _make_final(stores: QueryStores, chat: Chat, profile: Profile, number: int) 
     user, conversation_id = chat.user, chat.conversation_id
     records = stores.history.query_records(user, conversation_id, number)
     required(next((record for record in records if record.record_id == response_id(number)), None))
-    track, also = track_of(records, {}, profile.history.whole_characters, iso(stores.clock())), []
     if earlier := _answered(stores, chat, number) if profile.history.in_turn else None:
         track, also = noted_query(stores, *earlier, profile, records, iso(stores.clock()))
+    else:
+        track, also = track_of(records, {}, profile.history.whole_characters, iso(stores.clock())), []
     with contextlib.suppress(ConditionFailed):
         write_past(stores, chat, [*stores.history.track_writes(user, conversation_id, track), *also])
 

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Final
 from dualtrack.media import within_request
 from dualtrack.memory.blocks import result_block
 from dualtrack.memory.estimate import FRAME_TOKENS, block_tokens, message_tokens, tokens_of_files
+from dualtrack.memory.extracts import EXTRACT_LIMIT
 from dualtrack.memory.notes import most_output
 from dualtrack.memory.refused_files import without_files
 from dualtrack.memory.sending import ResultCut
-from dualtrack.memory.summaries import EXTRACT_LIMIT
 from dualtrack.memory.view import build, cuts_in_force, thoughts
 from dualtrack.models.windows import context_window
 from dualtrack.text import cautious_tokens, neutralise, within_tokens

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.frozen import dumps
 from dualtrack.ids import parse_record_id, summary_id
+from dualtrack.memory.extracts import extracts_of
 from dualtrack.memory.headings import contents_of
 from dualtrack.memory.left_out import declined_block, is_declined
 from dualtrack.memory.records import (
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 LONG_QUERY: Final = 2_000
 """Up to this length a query is sent unchanged in the summarised track (CONTRACT 6)."""
 
-EXTRACT_LIMIT: Final = 300
 _SOURCE_LIMIT: Final = 60_000
 _TAIL: Final = 12_000
 
@@ -159,18 +159,26 @@ def track_of(
     if is_declined(records):
         query = next(record for record in records if _kind(record) == "query")
         return QueryTrack(_query_number(records), (declined_block(query),))
-    made_of = (_block(record, summaries, whole, now, made) for record in records)
+    own = {each.record_id: strip_echoes(summaries.get(each.record_id, "")).strip() for each in records}
+    unsaid = [each for each in records if not own[each.record_id] and _needs_summary(each, whole)]
+    extracts = extracts_of(unsaid, records)
+    made_of = (_block(record, own, extracts, whole, now, made) for record in records)
     blocks = [block for block in made_of if block is not None]
     leaves_out = max(record.left_out for record in records)
     return QueryTrack(_query_number(records), tuple(blocks), leaves_out=leaves_out)
 
 
 def _block(
-    record: Record, summaries: Mapping[str, str], whole: int, now: str, made: Shortened
+    record: Record,
+    summaries: Mapping[str, str],
+    extracts: Mapping[str, str],
+    whole: int,
+    now: str,
+    made: Shortened,
 ) -> TrackBlock | None:
     kind = _kind(record)
     is_long = _needs_summary(record, whole)
-    if kind == "response" and made == "note" and record.record_id not in summaries:
+    if kind == "response" and made == "note" and not summaries[record.record_id]:
         is_long = is_long and record.stop == "cancelled"
     if kind == "query" and not is_long:
         return block_of(record)
@@ -178,8 +186,8 @@ def _block(
         return None
     if kind == "response" and not record.stop:
         return block_of(record)
-    summary = strip_echoes(summaries.get(record.record_id, "")).strip()
-    text = (summary or extract(record)) if is_long else record.content
+    summary = summaries[record.record_id]
+    text = (summary or extracts[record.record_id]) if is_long else record.content
     if len(text) > len(record.content):
         text = record.content
     is_cut = text != record.content
@@ -216,19 +224,6 @@ def _files(record: Record) -> str:
     """The lines that name a record's files; of a tool on its one line."""
     files = files_named(record)
     return f" {one_line(files)}" if record.call and files else files
-
-
-def extract(record: Record) -> str:
-    """A mechanical summary: the tool's input, if any, and the beginning of the record.
-
-    For a query also its end: the question often follows pasted text.
-    """
-    head = ""
-    if record.call:
-        head = f"{dumps(record.call.input)[:120]}: "
-    text = one_line(neutralise(record.content))
-    tail = f" {text[-EXTRACT_LIMIT:]}" if _kind(record) == "query" else ""
-    return f"{head}{text[:EXTRACT_LIMIT]}…{tail}"
 
 
 def fitted(summary: str, characters: int) -> str:
