@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from dualtrack.models.protocol import Form, Model
     from dualtrack.models.turn import FirstByte, ModelReply, Usage
     from dualtrack.tools.running import Running
+    from dualtrack_stack.local.offline_model.script import Script
 
     from tests.drivers.world import World
 
@@ -154,9 +155,15 @@ class Charged:
 
 
 def dual_track(
-    exchanges: Sequence[Exchange], summaries: WhenSummarised, pause: float, tell: Callable[[str], None]
+    exchanges: Sequence[Exchange],
+    summaries: WhenSummarised,
+    pause: float,
+    tell: Callable[[str], None],
+    script: Script | None = None,
+    look: Callable[[World, str], None] = lambda *_: None,
 ) -> tuple[Remembered, Mapping[str, Any]]:
-    """The conversation through the product's steps, and the body of its first call."""
+    """The conversation through the product's steps, and the body of its first call. ``script``: of the model's answers;
+    ``look`` is called with the world and the conversation's id at its end."""
     texts = {
         f"q{exchange.number}-t{index}": text
         for exchange in exchanges
@@ -171,6 +178,7 @@ def dual_track(
     all_profiles()[DEFAULT_PROFILE] = replace(profile, history=replace(profile.history, summaries=summaries))
     with make_world(**{TOOL: found}) as made:
         made.model.state.cache = PromptCache(made.clock)
+        made.model.state.script = script or made.model.state.script
         made.stores.ledger.grant("ann", "g", 1_000_000, "bench", made.clock())
         charged = Charged(made.claude, CHEAP if summaries == "at_once" else 1.0)
         world = replace(made, claude=charged, model_name=MODEL)
@@ -182,6 +190,7 @@ def dual_track(
             world.model.state.recorded.clear()
             world.clock.sleep(pause)
             tell(f"{exchange.number} of {len(exchanges)} queries")
+        look(world, conversation_id)
         return done, charged.first
 
 

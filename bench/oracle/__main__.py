@@ -1,4 +1,4 @@
-"""Whether what was said can be found again: ``uv run --group test python -m bench.oracle [--queries 60]``.
+"""Whether what was said can be found again: ``uv run --group test python -m bench.oracle [--queries 60] [--told]``.
 
 108 facts are planted in a conversation in which each query has two results of 5 to 40 KB: in a query, an answer, the
 head, the middle or the end of a result, or as a standing instruction. A day later each is asked for in a fork of its
@@ -153,9 +153,11 @@ def main() -> None:
     parser.add_argument("--queries", type=int, default=60)
     parser.add_argument("--writer", choices=list(WRITERS), nargs="*", default=list(WRITERS))
     parser.add_argument("--missed", action="store_true", help="list the facts that were not reachable")
+    parser.add_argument("--told", action="store_true", help="answers name what their results say")
     chosen = parser.parse_args()
     logging.disable(logging.ERROR)
-    console, exchanges, local = Console(width=110), conversation(chosen.queries, Documentation()), InProcess()
+    console, local = Console(width=110), InProcess()
+    exchanges = conversation(chosen.queries, Documentation(), told=chosen.told)
     for writer in chosen.writer:
         began = time.monotonic()
         probes = asked(writer, exchanges, local)

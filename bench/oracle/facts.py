@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from dataclasses import dataclass, field
 from itertools import cycle
 from typing import TYPE_CHECKING, Final
@@ -54,9 +55,12 @@ class Exchange:
     facts: list[Fact] = field(default_factory=list)
 
 
-def conversation(queries: int, filler: Callable[[int], str], most: int = 1_000) -> list[Exchange]:
+def conversation(
+    queries: int, filler: Callable[[int], str], most: int = 1_000, *, told: bool = False
+) -> list[Exchange]:
     """As many exchanges, with all facts (``most`` of each list) spread evenly over them: each kind through the whole
-    conversation. ``filler`` gives so many characters of other text."""
+    conversation. ``filler`` gives so many characters of other text. ``told``: an answer repeats the names and numbers
+    of the facts in its results."""
     draw = random.Random(32)
     made = [
         Exchange(
@@ -75,6 +79,11 @@ def conversation(queries: int, filler: Callable[[int], str], most: int = 1_000) 
     orders = list(_orders())[:most]
     for place, (sentence, question) in enumerate(orders):
         _plant(made, place * queries // len(orders), STANDING, sentence, question, draw)
+    for exchange in made if told else ():
+        for fact in exchange.facts:
+            if fact.kind in IN_RESULTS:
+                named = " ".join(re.findall(r"\S*[A-Z0-9]\S*", fact.sentence))
+                exchange.answer = f"{exchange.answer} Noteworthy: {named}"
     return made
 
 

@@ -6,8 +6,10 @@ from typing import Any
 
 import httpx
 import pytest
+from dualtrack.memory.notes import read_notes
 
 from bench.memory_kinds import KINDS, conversation
+from bench.note_writers.writers import WRITERS, Asked
 from bench.other_memories import (
     Exchange,
     Service,
@@ -140,3 +142,16 @@ def test_a_query_without_tools_is_one_call() -> None:
     exchanges = conversation("no tools, answers 400", 3)
     assert [len(query) for query in full_history(Service(FIRST, 1_000_000), exchanges).charges] == [1, 1, 1]
     assert last_exchanges(Service(FIRST, 1_000_000), exchanges).ended == ""
+
+
+@pytest.mark.parametrize(
+    ("writer", "noted"),
+    [*zip(WRITERS, (("t1", "t2", "t3"), ("t1", "t2"), (), *[("t1", "t2", "t3")] * 5, ("t1",)), strict=True)],
+)
+def test_whoever_writes_the_notes_no_word_of_the_answer_is_lost(writer: str, noted: tuple[str, ...]) -> None:
+    ids, mark = tuple(f"q1-t{place}" for place in (1, 2, 3)), "[[notes:00000000]]"
+    lines = tuple(f"{each}: it says that {'much ' * 10}of it is blue." for each in ids)
+    text = WRITERS[writer](Asked("The sky is blue, and so is the sea.", mark, lines))
+    answer, notes, _ = read_notes(text, mark, ids, cut=writer == "cut off in the middle")
+    assert " ".join(answer.split()).startswith("The sky is blue, and so is the sea.")
+    assert tuple(notes) == tuple(f"q1-{each}" for each in noted)
