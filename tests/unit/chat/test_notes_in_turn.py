@@ -32,10 +32,7 @@ LONG = 40_000
 
 
 @pytest.fixture
-def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
-    profile = all_profiles()["assistant"]
-    history = replace(profile.history, summaries="in_turn")
-    monkeypatch.setitem(all_profiles(), "assistant", replace(profile, history=history))
+def world() -> Iterator[World]:
     with make_world(**{TOOL: found}) as made:
         made.stores.ledger.grant("ann", "g", 100_000, "test", made.clock())
         yield replace(made, model_name=MODEL)
@@ -98,6 +95,22 @@ def test_no_call_is_made_for_summaries(world: World) -> None:
     chat = ask(world, "", LONG)
     assert len(world.model.requests) == 2
     assert world.load(chat).status == "done"
+
+
+def test_notes_count_as_they_were_written_however_much_of_them_is_kept(world: World) -> None:
+    """A full history has none of it, so a model that writes too long is soon asked for less."""
+
+    def full_history(words: int) -> float:
+        world.model.script.add({"match": "turn", "content": calls(LONG)})
+        chat = world.start("What is there?")
+        recorded = world.turn(chat, 0)
+        world.tool(chat, 1, recorded["calls"][0]["id"])
+        note = f"It is 80.\n\n{mark_of(chat.chat_id)}\nq1-t1: {'word ' * words}"
+        world.model.script.add({"match": "turn", "text": note})
+        world.turn(chat, 1)
+        return world.load(chat).memory.costs.full / 1e9
+
+    assert full_history(2_000) == pytest.approx(full_history(20), rel=0.15)
 
 
 def test_notes_are_in_no_answer_event_or_record(world: World) -> None:

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from dualtrack.clock import epoch_of
 from dualtrack.memory.estimate import message_tokens
 from dualtrack.memory.full_history import MeasuredCall
-from dualtrack.memory.notes import tokens_of_notes
 from dualtrack.memory.recall import history_tokens, is_recall
 from dualtrack.memory.view import whole_tokens
 from dualtrack.models.cost_cap import lost_rates
 from dualtrack.models.receipt_data import lost_usage
 from dualtrack.profiles import DEFAULT_PROFILE, all_profiles
 from dualtrack.storage.conversations import aside_of
+from dualtrack.text import estimate_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,10 +53,18 @@ def with_turn(
         has_files=sent.files > 0,
         is_last=bool(view.limit),
         is_recall=is_recall(call.tool for call in decision.calls),
-        noted=tokens_of_notes(decision.notes),
+        noted=_noted(view, reply, decision),
         rates=made.rates,
     )
     return replace(chat, memory=chat.memory.with_call(call))
+
+
+def _noted(view: View, reply: ModelReply, decision: TurnDecision) -> int:
+    """The tokens of output that are no answer: notes as they were written, however much of them is kept."""
+    if not any(view.asks):
+        return 0
+    written = "".join(block["text"] for block in reply.content if block["type"] == "text")
+    return max(estimate_tokens(written) - estimate_tokens(decision.text), 0)
 
 
 def lost_nanodollars(model: str, lost: Sequence[LostCall], prompt: int) -> int:

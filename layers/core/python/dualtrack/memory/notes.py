@@ -17,7 +17,7 @@ import re
 import unicodedata
 from typing import TYPE_CHECKING, Final
 
-from dualtrack.text import clean, estimate_tokens, neutralise, one_line
+from dualtrack.text import clean, neutralise, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -169,12 +169,6 @@ def read_notes(
     answer = reader.feed(text)
     answer += reader.end(cut=cut, is_answer=is_answer)
     return answer, reader.notes, reader.is_behind_mark and not reader.goes_on
-
-
-def tokens_of_notes(notes: Mapping[str, str]) -> int:
-    """What they have taken of an answer's output, by estimate."""
-    lines = "".join(f"{record_id}: {note}\n" for record_id, note in notes.items())
-    return estimate_tokens(f"{_OPENED}00000000]]\n{lines}") if notes else 0
 
 
 def _in_ascii(record_id: str) -> str:
