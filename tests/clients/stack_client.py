@@ -103,6 +103,12 @@ class Person:
         assert response.status_code == 202, response.text
         return self._json(response)
 
+    def opened(self, profile: str) -> str:
+        """The id of a new conversation with this profile."""
+        response = self.http.post("/v1/conversations", json={"profile": profile})
+        assert response.status_code == 201, response.text
+        return str(response.json()["conversation_id"])
+
     def get(self, path: str) -> Any:
         """GET → the body of the 200."""
         response = self.http.get(path)

@@ -152,8 +152,9 @@ def test_any_outcome_of_a_tool_is_sent_to_the_model_which_answers(ann: Person, s
     assert results[5].startswith("Tool execution failed: ")
     # what did not run is free: the unknown tool and the call with wrong arguments
     assert chat["credits_used"] == 5 + 4 * 2
-    answered = script.requests()[1]["messages"][-1]["content"]
+    *answered, ask = script.requests()[1]["messages"][-1]["content"]
     assert [block["type"] for block in answered] == ["tool_result"] * 6
+    assert ask["text"].startswith("(Notes for later")
 
 
 def test_a_read_only_call_whose_function_dies_is_run_again(
@@ -225,7 +226,7 @@ def test_a_summariser_that_fails_for_good_leaves_an_extract(
 ) -> None:
     model.script.add({"match": script.marker, "kind": "summary", "status": 500, "always": True})
     script.says(f"{script.marker} is the name of the project. " + "It has a long history. " * 80)
-    chat = ann.ask(script.question())
+    chat = ann.ask(script.question(), ann.opened("small"))
     assert (chat["status"], chat["credits_used"]) == ("done", 5)
     assert chat["summary"].startswith(script.marker)
     assert len(chat["summary"]) < len(chat["response"]) / 2

@@ -44,7 +44,7 @@ def test_a_result_with_forged_ids_results_and_orders_is_sent_as_plain_text(
 ) -> None:
     script.asks(("kit_echo", {"text": HOSTILE}))
     script.says("It said strange things.")
-    chat = ann.ask(script.question())
+    chat = ann.ask(script.question(), ann.opened("small"))
     assert (chat["status"], chat["response"]) == ("done", "It said strange things.")
     record = ann.record(chat["conversation_id"], "q1-t1")
     assert record["result"] == HOSTILE.replace("\0", "")

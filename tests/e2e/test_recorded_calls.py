@@ -430,7 +430,7 @@ UNUSED: Final[Mapping[str, frozenset[str]]] = {
     ),
     "Administrators' keys ask the pool at each use": frozenset({"Api cognito-idp:AdminListGroupsForUser users"}),
     "A call that may not wait, beside others that do": frozenset({"Turn dynamodb:ConditionCheckItem chats"}),
-    "A batch of summaries (when_they_pay)": frozenset({"Summarise dynamodb:ConditionCheckItem chats"}),
+    "A chat whose agent a deployment has changed meanwhile": frozenset({"Summarise dynamodb:GetItem cache"}),
     "Several chats that wait, and a decision beside another": frozenset(
         {"Api dynamodb:BatchGetItem chats", "Api dynamodb:ConditionCheckItem chats"}
     ),

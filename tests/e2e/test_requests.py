@@ -69,9 +69,10 @@ def test_a_conversation_is_free_at_the_answer_before_its_summaries_are_written(
     script.model.script.add(slow)
     script.says(f"{script.marker} " + "is a long story. " * 60)
     script.says("The next answer.")
-    first = ann.start(script.question("first"))
+    first = ann.start(script.question("first"), ann.opened("small"))
     ann.until(first["chat_id"], lambda event: event.kind == "answer")
-    assert ann.chat(first["chat_id"])["status"] == "answered"
+    answered = ann.chat(first["chat_id"])
+    assert (answered["status"], answered["memory"]["summaries_due"]) == ("answered", True)
     second = ann.start(script.question("second"), first["conversation_id"])
     assert second["message_id"] == "q2"
     assert ann.finish(second["chat_id"])["response"] == "The next answer."

@@ -212,12 +212,11 @@ _SPECS: Final = (
         layers=("base", "claude"),
         environment=(*MEMORY, "CREDITS_TABLE", "CACHE_TABLE", *CREDENTIALS, "EMBED_FUNCTION"),
         permissions=lambda allow: [
-            # the last: that the chat of a batch of summaries is not done
-            allow.table("chats", *CHANGE, "ConditionCheckItem"),
+            allow.table("chats", *CHANGE),
             allow.table("history", *CHANGE, *PAST),
             # of the payer of a chat by an API key
             allow.table("credits", "GetItem", "PutItem"),
-            # its chat's pins: the agent, and the tools of MCP servers
+            # its chat's agent
             allow.table("cache", "GetItem"),
             allow.bodies("GetObject", "PutObject"),
             *allow.model_services(),

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from dualtrack.requests import ChatRef
     from dualtrack.storage.bodies import Write
     from dualtrack.storage.chats import Chat
-    from dualtrack.storage.stores import QueryStores, SummaryStores
+    from dualtrack.storage.stores import SummaryStores
 
 T = TypeVar("T")
 
@@ -152,7 +152,7 @@ def summarise(
     return {}
 
 
-def _agent(stores: QueryStores, chat: Chat, deployed: AgentDeployment) -> Agent | None:
+def _agent(stores: SummaryStores, chat: Chat, deployed: AgentDeployment) -> Agent | None:
     """The chat's agent; None if it no longer exists."""
     try:
         return agent_of(stores.agents, chat, deployed)
@@ -161,7 +161,7 @@ def _agent(stores: QueryStores, chat: Chat, deployed: AgentDeployment) -> Agent 
 
 
 def _noted(
-    stores: QueryStores, chat: Chat, agent: Agent, records: tuple[Record, ...]
+    stores: SummaryStores, chat: Chat, agent: Agent, records: tuple[Record, ...]
 ) -> tuple[QueryTrack, Sequence[Write]] | None:
     """The query's track by the notes in its turns, and what is written with it. None where summaries are called for, or
     if something of it is gone."""
@@ -177,7 +177,7 @@ def _noted(
 
 
 def _track(
-    stores: QueryStores, chat: Chat, records: tuple[Record, ...], summaries: Mapping[str, str], whole: int
+    stores: SummaryStores, chat: Chat, records: tuple[Record, ...], summaries: Mapping[str, str], whole: int
 ) -> QueryTrack:
     """The query's track with these summaries. There are no records if the conversation was deleted meanwhile: then the
     closed log rejects the next write."""

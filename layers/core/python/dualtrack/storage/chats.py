@@ -435,13 +435,6 @@ class ChatStore:
         values = {":pin": dump(pin), ":none": 0}
         return update("pin", self.table, key, "SET pin = :pin", condition, values, {"#turn": "turn"})
 
-    def answered_check(self, chat: Chat) -> Action:
-        """The condition that the chat is answered and not yet done."""
-        key = {"pk": chat.pk, "sk": "STATE"}
-        return check(
-            "answered", self.table, key, "#status = :was", {":was": "answered"}, {"#status": "status"}
-        )
-
     def aside_action(self, chat: Chat, name: Literal["fold", "titling"], call: SideCalls) -> Action:
         """Store the usage of a call that was made after the chat, once, on condition that the chat exists: then its
         conversation is not being deleted."""

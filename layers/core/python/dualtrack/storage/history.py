@@ -25,7 +25,7 @@ from dualtrack.memory.ancestry import Ancestry
 from dualtrack.memory.left_out import declined_track, is_declined
 from dualtrack.memory.records import LastSent, QueryTrack, Record, TrackBlock, Whole
 from dualtrack.storage.bodies import attach, partition, put_packed, put_with_text
-from dualtrack.storage.dynamo import ABSENT, batch_get, delete_all, get, query
+from dualtrack.storage.dynamo import batch_get, delete_all, get, query
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -299,12 +299,10 @@ class HistoryStore:
         """Delete these items."""
         delete_all(self.client, self.table, ({"pk": item["pk"], "sk": item["sk"]} for item in items))
 
-    def track_writes(
-        self, user: str, conversation_id: str, track: QueryTrack, condition: str = ABSENT
-    ) -> list[Write]:
+    def track_writes(self, user: str, conversation_id: str, track: QueryTrack) -> list[Write]:
         """The conditional put of a query's summarised track, which is compressed."""
         pk = partition(user, conversation_id)
-        return put_packed(TRACK, self.table, _track_item(pk, track), pk, dump(track.blocks), condition)
+        return put_packed(TRACK, self.table, _track_item(pk, track), pk, dump(track.blocks))
 
     def whole_writes(self, user: str, conversation_id: str, query: int, whole: Whole) -> list[Write]:
         """The conditional put of the messages of a query that is sent whole, to be written with its track."""
@@ -322,10 +320,6 @@ class HistoryStore:
                     raise Gone(item["sk"])
                 found[query_number(item["sk"])] = load(Whole, text)
         return found
-
-    def summaries_writes(self, user: str, conversation_id: str, track: QueryTrack) -> list[Write]:
-        """The put of the summarised track of a query that was whole so far: once."""
-        return self.track_writes(user, conversation_id, track, "attribute_exists(whole)")
 
     def tracks(self, user: str, conversation_id: str, through: int, after: int = 0) -> tuple[QueryTrack, ...]:
         """The summarised tracks of the queries after ``after`` up to ``through``, as far as they are written."""

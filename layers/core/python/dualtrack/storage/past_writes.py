@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from dualtrack.storage.stores import ConversationStores, ToolStores
 
 _HELD: Final = "held"
-_TRACKS_AT_ONCE: Final = 40
-"""A transaction has at most 100 actions, and a track is two: its item and its body."""
 
 
 def write_past(stores: ToolStores, chat: Chat, writes: Sequence[Write], held: Action | None = None) -> None:
@@ -82,21 +80,6 @@ def write_while_alive(stores: ToolStores, chat: Chat, writes: Sequence[Write]) -
     history = stores.history
     alive = alive_check("alive", history.table, chat.user, chat.conversation_id)
     transact(history.client, [alive, *history.bodies.write_objects(writes)])
-
-
-def write_summaries(stores: ToolStores, chat: Chat, tracks: Sequence[QueryTrack]) -> None:
-    """Write the summarised tracks of earlier queries that were whole so far, oldest first, while the chat is answered:
-    then its conversation is not being deleted. Raises `ConditionFailed` if it is not, or if one of them has its
-    summaries."""
-    history = stores.history
-    for start in range(0, len(tracks), _TRACKS_AT_ONCE):
-        some = tracks[start : start + _TRACKS_AT_ONCE]
-        writes = [
-            write
-            for track in some
-            for write in history.summaries_writes(chat.user, chat.conversation_id, track)
-        ]
-        transact(history.client, [stores.chats.answered_check(chat), *history.bodies.write_objects(writes)])
 
 
 def write_ahead(

@@ -108,8 +108,10 @@ class PaidStores(ToolStores, NoticeStores):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SummaryStores(QueryStores, PaidStores):
-    """Summaries and a digest are asked for as a query's turns were, and charged to the chat's key."""
+class SummaryStores(PaidStores):
+    """Summaries and a digest are asked for as the chat's agent says, and charged to its key."""
+
+    agents: AgentStore
 
 
 @dataclass(frozen=True, kw_only=True)
