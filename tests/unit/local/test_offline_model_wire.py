@@ -289,6 +289,28 @@ def test_the_cache_reads_exact_prefixes_only(small: tuple[anthropic.Anthropic, l
     assert cached(client, block("a" * 400), block("c" * 40)) == (0, 0, 113)
 
 
+def test_what_is_cached_for_an_hour_outlasts_five_minutes(
+    small: tuple[anthropic.Anthropic, list[float]],
+) -> None:
+    client, time = small
+    kept = block("a" * 400) | {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
+    usage = create(client, [{"role": "user", "content": [kept, block("b" * 40, mark=True)]}]).usage
+    assert usage.cache_creation is not None
+    assert usage.cache_creation.ephemeral_1h_input_tokens == 103
+    assert usage.cache_creation.ephemeral_5m_input_tokens == 10
+    time[0] += 3_000
+    assert cached(client, kept, block("c" * 40)) == (103, 0, 10)
+    time[0] += 3_601
+    assert cached(client, kept, block("c" * 40)) == (0, 103, 10)
+
+
+def test_a_request_may_be_cached_to_its_end(small: tuple[anthropic.Anthropic, list[float]]) -> None:
+    client, _ = small
+    whole: Any = {"cache_control": {"type": "ephemeral"}}
+    assert cached(client, block("a" * 400), **whole) == (0, 103, 0)
+    assert cached(client, block("a" * 400), block("b" * 40), **whole) == (103, 10, 0)
+
+
 def test_tool_choice_voids_the_messages_but_not_tools_and_system(
     small: tuple[anthropic.Anthropic, list[float]],
 ) -> None:

@@ -12,7 +12,7 @@ import hashlib
 import json
 import math
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from . import wire
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 LOOKBACK_BLOCKS = 20
-_TTL_SECONDS = 300.0
+_TTL_SECONDS = {"5m": 300.0, "1h": 3_600.0}
 _IMAGE_TOKENS = 1_500
 _PDF_TOKENS = 3_000
 
@@ -34,11 +34,12 @@ def estimate(text: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Input tokens of one request: uncached, read from the cache, written to it."""
+    """Input tokens of one request: uncached, read from the cache, written to it; ``for_an_hour``: of these."""
 
     input_tokens: int
     cache_read: int = 0
     cache_written: int = 0
+    for_an_hour: int = 0
 
     @property
     def total(self) -> int:
@@ -52,19 +53,19 @@ class Usage:
             "cache_creation_input_tokens": self.cache_written,
             "cache_read_input_tokens": self.cache_read,
             "cache_creation": {
-                "ephemeral_5m_input_tokens": self.cache_written,
-                "ephemeral_1h_input_tokens": 0,
+                "ephemeral_5m_input_tokens": self.cache_written - self.for_an_hour,
+                "ephemeral_1h_input_tokens": self.for_an_hour,
             },
         }
 
 
 @dataclass(frozen=True, slots=True)
 class _Prefix:
-    """The prompt up to one block: its key, its tokens, whether it ends with a breakpoint."""
+    """The prompt up to one block: its key, its tokens, for how long it is cached if it ends with a breakpoint."""
 
     key: str
     tokens: int
-    is_marked: bool
+    ttl: str
 
 
 def block_tokens(block: Any) -> int:
@@ -93,10 +94,11 @@ def _without_marks(value: Any) -> Any:
     return value
 
 
-def _is_marked(block: Any) -> bool:
-    """Whether a block has a breakpoint; one inside a tool result counts at the result's end."""
+def _ttl(block: Any) -> str:
+    """How long a block's breakpoint lasts, empty without one; one inside a tool result counts at the result's end."""
     inner = [block, *block.content] if isinstance(block, wire.ToolResult) else [block]
-    return any(getattr(part, "cache_control", None) for part in inner)
+    marks = (getattr(part, "cache_control", None) for part in inner)
+    return next((mark.ttl for mark in marks if mark), "")
 
 
 def _prefixes(request: wire.Request) -> list[_Prefix]:
@@ -108,7 +110,7 @@ def _prefixes(request: wire.Request) -> list[_Prefix]:
         nonlocal tokens
         digest.update(f"\0{where}\0{canonical(block)}".encode())
         tokens += block_tokens(block)
-        prefixes.append(_Prefix(digest.hexdigest(), tokens, _is_marked(block)))
+        prefixes.append(_Prefix(digest.hexdigest(), tokens, _ttl(block)))
 
     for tool in request.tools:
         add("tools", tool)
@@ -122,6 +124,8 @@ def _prefixes(request: wire.Request) -> list[_Prefix]:
         tokens += 3
         for part in message.content:
             add(message.role, part)
+    if request.cache_control and prefixes:
+        prefixes[-1] = replace(prefixes[-1], ttl=prefixes[-1].ttl or request.cache_control.ttl)
     return prefixes
 
 
@@ -151,17 +155,16 @@ class PromptCache:
         total = prefixes[-1].tokens if prefixes else 0
         minimum = limits_of(request.model).cache_minimum if self._minimum is None else self._minimum
         marked = [
-            index
-            for index, prefix in enumerate(prefixes)
-            if prefix.is_marked and prefix.tokens >= max(minimum, 1)
+            index for index, prefix in enumerate(prefixes) if prefix.ttl and prefix.tokens >= max(minimum, 1)
         ]
         with self._lock:
             now = self._now()
             self._expiry = {key: until for key, until in self._expiry.items() if until > now}
             read = self._longest(prefixes, marked)
-            self._expiry |= {prefixes[index].key: now + _TTL_SECONDS for index in marked}
+            self._expiry |= {prefixes[index].key: now + _TTL_SECONDS[prefixes[index].ttl] for index in marked}
         covered = max((prefixes[index].tokens for index in marked), default=0)
-        return Usage(total - max(covered, read), read, max(covered - read, 0))
+        long = max((prefixes[index].tokens for index in marked if prefixes[index].ttl == "1h"), default=0)
+        return Usage(total - max(covered, read), read, max(covered - read, 0), max(long - read, 0))
 
     def _longest(self, prefixes: list[_Prefix], marked: list[int]) -> int:
         """Tokens of the longest stored prefix that a breakpoint can see."""

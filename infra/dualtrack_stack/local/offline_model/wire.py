@@ -35,6 +35,7 @@ class Part(BaseModel):
 
 class CacheControl(Part):
     type: Literal["ephemeral"]
+    ttl: Literal["5m", "1h"] = "5m"
 
 
 class Cacheable(Part):
@@ -211,6 +212,8 @@ class Request(Part):
     thinking: ThinkingConfig | None = None
     output_config: OutputConfig | None = None
     stop_sequences: tuple[StopSequence, ...] = ()
+    cache_control: CacheControl | None = None
+    """A breakpoint at the last block, wherever that is."""
     diagnostics: Diagnostics | None = None
     stream: StrictBool = False
 
