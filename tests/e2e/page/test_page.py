@@ -131,7 +131,7 @@ def test_a_chat_that_was_stopped_does_not_change_what_the_memory_is_said_to_be(
     reader.exchange("cancelled")
     reader.page.get_by_role("button", name="Memory").click()
     reader.page.locator("table.tracks").wait_for()
-    assert "long ones as summaries" in reader.page.locator(".overview .fine").inner_text()
+    assert "a summary or an extract" in reader.page.locator(".overview .fine").inner_text()
 
 
 def test_any_record_opens_in_full_from_its_id_on_both_tracks(reader: Reader, script: Script) -> None:
@@ -151,7 +151,7 @@ def test_any_record_opens_in_full_from_its_id_on_both_tracks(reader: Reader, scr
     dialog = reader.page.get_by_role("dialog")
     dialog.get_by_text(long_text).last.wait_for()
     dialog.get_by_role("button", name="Record q1-t1-sum").click()
-    dialog.get_by_text("Sums up").wait_for()
+    dialog.get_by_text("An extract of").wait_for()
     reader.page.keyboard.press("Escape")
     assert not dialog.is_visible()
     assert reader.page.evaluate("document.activeElement.dataset.record") == "q1-t1", "focus is back"
@@ -291,7 +291,7 @@ def test_markup_in_answers_and_results_stays_harmless(reader: Reader, script: Sc
     done.locator(".steps > summary").click()
     reader.page.get_by_role("button", name="Memory").click()
     reader.page.locator("table.tracks").wait_for()
-    reader.page.get_by_role("button", name="Record q1-r", exact=True).click()
+    reader.page.get_by_role("button", name="Record q1-r", exact=True).first.click()
     reader.page.get_by_role("dialog").get_by_text("fine").wait_for()
     assert reader.page.evaluate("window.broken") is None
     answer = done.locator(".answer")
