@@ -8,10 +8,11 @@ per KB of the larger of the item before and after, twice that in a transaction, 
 comes or goes; a consistent read a unit per 4 KB of what it returns, in a batch per 4 KB of each item, an eventually
 consistent one half. Deltas are written at most every 130 ms, so their number follows from how long text flows: the
 model's pace below, and not this machine's, which is why those that it writes are left out. One client reads the events,
-over one stream: its lease is counted, its reads are in `bench.stream_cost`. Results have 8 KB, answers 3 KB, of
-the sample courses' words, so that they compress like text. The grown conversation has 50 such chats before the one that
-is counted. `dualtrack_stack.costs` turns the counts into dollars; the second table is for the choice of `turn`'s size:
-what a two-tool chat costs, and how long a cold start takes with the processor share that Lambda gives that size.
+over one stream: its lease is counted, its reads are in `bench.stream_cost`. Results have 8 KB, answers 3 KB, of the
+sample courses' words, so that they compress like text; a user's id is as long as Cognito's. The grown conversation has
+50 such chats before the one that is counted. `dualtrack_stack.costs` turns the counts into dollars; the second table is
+for the choice of `turn`'s size: what a two-tool chat costs, and how long a cold start takes with the processor share
+that Lambda gives that size.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import dataclasses
 import json
 import math
 import random
+import uuid
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
@@ -55,6 +57,8 @@ if TYPE_CHECKING:
 
     Item = Mapping[str, Any]
 
+_IS_CONSISTENT: Final = "dualtrack_is_consistent"
+"""In the context of a request, which several threads send at once."""
 _WRITES: Final = ("PutItem", "UpdateItem", "DeleteItem")
 INDEXES: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
     {
@@ -105,11 +109,13 @@ class Meter:
     quiet: bool = False
     _writing: list[tuple[str, Item, Item, int]] = field(default_factory=list)
 
-    def sent(self, model: Any, params: Mapping[str, Any], **_: Any) -> None:
-        """Note what a request is about to write."""
+    def sent(self, model: Any, params: Mapping[str, Any], context: dict[str, Any], **_: Any) -> None:
+        """Note what a request is about to write, and whether it reads consistently."""
         if self.quiet:
             return
         self.requests += 1
+        asked = [*params.get("RequestItems", {}).values()] if model.name == "BatchGetItem" else [params]
+        context[_IS_CONSISTENT] = any(one.get("ConsistentRead") for one in asked)
         actions = [(model.name, params, 1)] if model.name in _WRITES else []
         for action in params.get("TransactItems", ()):
             ((kind, request),) = action.items()
@@ -120,7 +126,7 @@ class Meter:
             if (key := _key_of(request)) is not None
         ]
 
-    def answered(self, model: Any, parsed: Mapping[str, Any], **_: Any) -> None:
+    def answered(self, model: Any, parsed: Mapping[str, Any], context: Mapping[str, Any], **_: Any) -> None:
         """Count an answer."""
         if self.quiet:
             return
@@ -131,8 +137,8 @@ class Meter:
             return
         at_once = parsed.get("Items") or ([parsed["Item"]] if "Item" in parsed else [])
         one_by_one = [[item] for listed in parsed.get("Responses", {}).values() for item in listed]
-        for items in one_by_one or [at_once]:
-            self.reads += max(1, math.ceil(sum(map(size, items)) / 4096))
+        units = sum(max(1, math.ceil(sum(map(size, items)) / 4096)) for items in one_by_one or [at_once])
+        self.reads += units if context[_IS_CONSISTENT] else units / 2
 
     def _write(self, before: Item, after: Item, factor: int, index: Sequence[str]) -> None:
         if _is_of_deltas(after):
@@ -198,7 +204,7 @@ class Prose:
 
 def measure(world: World, meter: Meter, prose: Prose, name: str) -> CountedChat:
     """Run one chat and count its requests."""
-    rounds, user = CHATS[name], f"user of {name}"
+    rounds, user = CHATS[name], str(uuid.uuid5(uuid.NAMESPACE_OID, name))
     world.stores.ledger.grant(user, "bench", 10_000, "a bench", world.clock())
     conversation = ""
     for _ in range(QUERIES_BEFORE if name == GROWN else 0):
@@ -212,7 +218,8 @@ def measure(world: World, meter: Meter, prose: Prose, name: str) -> CountedChat:
     meter.quiet = True
     flowing = math.ceil((chat.turn * MODEL_SECONDS / 2) / WRITE_SECONDS)
     states = 2 * chat.turn + sum(1 + len(tools_of_round) for tools_of_round in rounds) + 1
-    return CountedChat(chat.turn, FUNCTIONS[name], states, meter.writes + flowing, meter.reads)
+    made = chat.spent.summaries.calls if chat.spent.summaries else 0
+    return CountedChat(chat.turn, made, FUNCTIONS[name], states, meter.writes + flowing, meter.reads)
 
 
 def _ask(world: World, prose: Prose, rounds: Sequence[Sequence[str]], user: str, conversation: str) -> Chat:
@@ -220,7 +227,7 @@ def _ask(world: World, prose: Prose, rounds: Sequence[Sequence[str]], user: str,
     for tools in rounds:
         calls = [{"type": "tool_use", "name": tool, "input": {"query": prose.of(40)}} for tool in tools]
         world.model.script.add({"match": "turn", "content": calls})
-    world.model.script.add({"match": "turn", "text": prose.of(ANSWER_CHARACTERS)})
+    world.model.script.add({"match": "turn", "text": prose.of(ANSWER_CHARACTERS), "notes": True})
     world.clock.sleep(60)
     return world.ask(prose.of(200), user=user, conversation_id=conversation)
 

@@ -82,9 +82,11 @@ write)."""
 
 @dataclass(frozen=True, slots=True)
 class CountedChat:
-    """A chat that was counted. ``rounds``: for each turn the functions of its tools, which run in parallel."""
+    """A chat that was counted. ``model_calls``: of its turns; ``summary_calls``: of the step behind the answer, which
+    makes them at once; ``rounds``: for each turn the functions of its tools, which run in parallel."""
 
     model_calls: int
+    summary_calls: int
     rounds: tuple[tuple[str, ...], ...]
     states: int
     writes: float
@@ -95,7 +97,12 @@ class CountedChat:
         """From the first turn to the last event; one stream is open all the time."""
         waiting = self.model_calls * (MODEL_SECONDS + STEP_SECONDS)
         waiting += len(self.rounds) * (TOOL_SECONDS + STEP_SECONDS)
-        return waiting + SUMMARY_SECONDS + STEP_SECONDS
+        return waiting + self.summary_seconds
+
+    @property
+    def summary_seconds(self) -> float:
+        """Of the step behind the answer."""
+        return (SUMMARY_SECONDS if self.summary_calls else 0.0) + STEP_SECONDS
 
 
 def counted() -> Mapping[str, CountedChat]:
@@ -129,7 +136,7 @@ def chat_lines(chat: CountedChat, megabytes: Mapping[str, int], region: str = HO
             name: (calls, calls * (TOOL_SECONDS + STEP_SECONDS))
             for name, calls in Counter(name for tools in chat.rounds for name in tools).items()
         },
-        "summarise": (1, SUMMARY_SECONDS + STEP_SECONDS),
+        "summarise": (1, chat.summary_seconds),
     }
     work = AwsUse(functions, chat.seconds, chat.states, chat.writes, chat.reads)
     return work_lines(work, megabytes, prices(region))

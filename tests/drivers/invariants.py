@@ -275,8 +275,8 @@ def index_faults(stores: Stores, chat: Chat) -> list[str]:
     ]
     wrong = [f"not in the index: {missing}"] if missing else []
     wrong += [f"{name} was declined, and a search finds it" for name in declined & {*map(_query_of, there)}]
-    words = stores.words.of_all(user, [conversation_id]).get(conversation_id)
-    known = unpacked(words).keys() if words else set()
+    parts = stores.words.of_all(user, [conversation_id]).get(conversation_id, ())
+    known = {word for part in parts for word in unpacked(part)}
     for number in range(1, chat.query + 1):
         records = stores.history.query_records(user, conversation_id, number)
         if number not in imported and not known >= {*words_of_query(records, QueryTrack(number, ()))}:

@@ -99,9 +99,11 @@ def read_all(moment: Moment) -> None:
         digest_faults(stores, chat)
         index_faults(stores, chat)
         agent_of(stores.agents, chat, AgentDeployment("another model"))
+        history = stores.across(chat.ancestry).history
         for number in range(1, chat.query):
-            stores.across(chat.ancestry).history.track(USER, chat.conversation_id, number)
-        stores.across(chat.ancestry).history.whole(USER, chat.conversation_id, 0, chat.query)
+            history.track(USER, chat.conversation_id, number)
+        tracks = history.tracks(USER, chat.conversation_id, chat.query - 1)
+        history.whole(USER, chat.conversation_id, tracks)
     load_catalogue(stores.cache, moment.now)
     stores.requests.first(USER, KEY, moment.now)
     stores.keys.named(stores.ledger.load(USER).keys)

@@ -231,10 +231,10 @@ def _found(
     stored = stores.words.of_all(user, [*(titles.keys() - found)])
     found |= {
         conversation_id
-        for conversation_id, data in stored.items()
-        if has_words(words, titles[conversation_id], unpacked(data).keys())
+        for conversation_id, parts in stored.items()
+        if has_words(words, titles[conversation_id], {word for part in parts for word in unpacked(part)})
     }
-    return found, sum(map(len, stored.values()))
+    return found, sum(len(part) for parts in stored.values() for part in parts)
 
 
 def _titles(conversation: Conversation) -> str:

@@ -27,6 +27,7 @@ from dualtrack.storage.past_writes import write_ahead
 
 if TYPE_CHECKING:
     from dualtrack.credits.account import Account
+    from dualtrack.memory.digests import TrackBudget
     from dualtrack.memory.summaries import SummarySettings
     from dualtrack.models.protocol import Model
     from dualtrack.profiles import Profile
@@ -42,6 +43,8 @@ def fold_ahead(
 ) -> None:
     """Write the digest for a later query, if the past up to this chat approaches its budget."""
     stores, budget = stores.across(chat.ancestry), track_budget(profile)
+    if _is_small(stores, chat, budget):
+        return
     digest, ahead = stores.digests.newest(chat.user, chat.conversation_id)
     after = digest.through if digest else 0
     if ahead or after >= chat.query:
@@ -66,6 +69,15 @@ def fold_ahead(
             fold = SideCalls(at, settings.model, seconds, 1, 1, usage, rates=rates)
             kept = chat.costs.title if chat.costs else 0
             charge_aside(stores, chat, fold, partial(write_ahead, stores, chat, written, fold), kept)
+
+
+def _is_small(stores: PaidStores, chat: Chat, budget: TrackBudget) -> bool:
+    """Whether the past that the chat has sent, with its own query, is too small for a digest, so that it need not be
+    read again. What follow-ups have added since is theirs to fold."""
+    if chat.pin is None or not chat.pin.tokens:
+        return False
+    own = stores.history.track(chat.user, chat.conversation_id, chat.query)
+    return own is not None and budget.has_room(chat.pin.tokens + budget.of_track(own))
 
 
 def free_rest(stores: PaidStores, chat: Chat) -> None:

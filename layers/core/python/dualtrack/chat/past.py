@@ -17,9 +17,6 @@ from dualtrack.storage.dynamo import ConditionFailed
 from dualtrack.storage.past_writes import write_past
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from dualtrack.memory.records import QueryTrack
     from dualtrack.profiles import Profile
     from dualtrack.storage.chats import Chat, Pin
     from dualtrack.storage.stores import ToolStores
@@ -65,15 +62,10 @@ def read_past(stores: ToolStores, chat: Chat, profile: Profile, *, is_fixed: boo
     tracks = as_sent(stored, chat.pin.left_out if chat.pin else 0)
     if not profile.history.in_turn:
         return Past(digest, tracks, ahead)
-    first = chat.pin.whole_from if chat.pin else first_whole(tracks)
-    whole = stores.history.whole(user, conversation_id, first - 1, chat.query) if first else {}
+    first = chat.pin.whole_from or chat.query if chat.pin else 0
+    whole = stores.history.whole(user, conversation_id, [track for track in tracks if track.query >= first])
     kept = {number: messages for number, messages in whole.items() if number not in left_out}
     return Past(digest, tracks, ahead, MappingProxyType(kept))
-
-
-def first_whole(tracks: Sequence[QueryTrack]) -> int:
-    """The number of the first query that is sent whole; 0 if there is none."""
-    return next((track.query for track in tracks if track.whole_tokens), 0)
 
 
 def fix_past(stores: ToolStores, chat: Chat, past: Past, profile: Profile, pin: Pin) -> tuple[Past, Chat]:
@@ -83,11 +75,12 @@ def fix_past(stores: ToolStores, chat: Chat, past: Past, profile: Profile, pin: 
     another first attempt of this query, or the summariser with the same digest. Raises `Superseded`, `Gone` and, if
     the chat has ended, `ChatClosed`.
     """
+    budget = track_budget(profile)
     for _ in range(_TRIES):
         now = stores.clock()
-        sent = past_to_send(past, track_budget(profile), iso(now), cold=_is_cold(past, now))
-        digest = sent.digest.number if sent.digest else 0
-        pin = replace(pin, digest=digest, whole_from=min(sent.whole, default=0))
+        sent = past_to_send(past, budget, iso(now), cold=_is_cold(past, now))
+        digest, tokens = sent.digest.number if sent.digest else 0, budget.of(sent.digest, sent.tracks)
+        pin = replace(pin, digest=digest, whole_from=min(sent.whole, default=0), tokens=tokens)
         if sent.digest == past.digest:
             fixed = stores.chats.pin(chat, pin)
             is_ours = fixed.pin == pin

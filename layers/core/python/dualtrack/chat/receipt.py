@@ -48,10 +48,10 @@ if TYPE_CHECKING:
     from dualtrack.storage.chats import Chat, RecordedTurn
 
 _FIXED_WRITES: Final = 59
-_FIXED_READS: Final = 20
+_FIXED_READS: Final = 18
 _ROUND_UNITS: Final = 6
 _TOOL_WRITES: Final = 10
-_TOOL_READS: Final = 8
+_TOOL_READS: Final = 7
 """DynamoDB units, fitted to the counts of `bench.chat_cost`: for a chat without tools, and in addition for each
 turn with tools and each of its calls. Large results take more."""
 

@@ -119,6 +119,10 @@ class TrackBudget:
         framed = cautious_tokens(self.template) if self.template != PLACEHOLDER else 0
         return framed + sum(cautious_tokens(block.text) for block in track.blocks)
 
+    def has_room(self, taken: int) -> bool:
+        """Whether a past of so many tokens is too small for a digest ahead."""
+        return taken < self.tokens * AHEAD_SHARE
+
     def of(self, digest: Digest | None, tracks: Sequence[QueryTrack]) -> int:
         """The tokens of a digest and tracks."""
         return (cautious_tokens(digest.text) if digest else 0) + sum(map(self.of_track, tracks))
@@ -148,7 +152,7 @@ def to_fold_ahead(past: Past, budget: TrackBudget) -> tuple[QueryTrack, ...]:
     It folds so much that at least half of the budget will be free after another query like these.
     """
     taken = budget.of(past.digest, past.tracks)
-    if past.ahead or not past.tracks or taken < budget.tokens * AHEAD_SHARE:
+    if past.ahead or not past.tracks or budget.has_room(taken):
         return ()
     last = max(map(budget.of_track, past.tracks))
     leave = min(taken, budget.tokens) - last - budget.half - budget.room

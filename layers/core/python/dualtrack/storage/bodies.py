@@ -18,7 +18,7 @@ from botocore.exceptions import ClientError
 
 from dualtrack.errors import Gone
 from dualtrack.memory.records import Attachment
-from dualtrack.storage.dynamo import ABSENT, Action, batch_get, get, put, put_absent, transact
+from dualtrack.storage.dynamo import Action, batch_get, get, put, put_absent, transact
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -87,14 +87,12 @@ def with_text(pk: str, text: str) -> tuple[dict[str, str], list[Write]]:
     return {"body": body.pointer}, [body]
 
 
-def put_packed(
-    name: str, table: str, item: Mapping[str, Any], pk: str, text: str, condition: str = ABSENT
-) -> list[Write]:
-    """The put of an item under a condition, with its ``text`` compressed, or the pointer to an object."""
+def put_packed(name: str, table: str, item: Mapping[str, Any], pk: str, text: str) -> list[Write]:
+    """The put of an item that must not exist yet, with its ``text`` compressed, or the pointer to an object."""
     body = body_of(pk, text.encode())
     if body.is_object:
-        return [body, put(name, table, {**item, "body": body.pointer}, condition)]
-    return [put(name, table, {**item, "z": body.packed}, condition)]
+        return [body, put_absent(name, table, {**item, "body": body.pointer})]
+    return [put_absent(name, table, {**item, "z": body.packed})]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +128,8 @@ class BodyStore:
         """The bytes of a pointer; raises `Gone`."""
         if pointer.startswith("s3:"):
             return zlib.decompress(self.load_object(pointer))
-        item = get(self.dynamodb, self.table, {"pk": pk, "sk": pointer})
+        key = {"pk": pk, "sk": pointer}
+        item = get(self.dynamodb, self.table, key, consistent=False) or get(self.dynamodb, self.table, key)
         if item is None:
             raise Gone(pointer)
         return zlib.decompress(item["z"])
@@ -160,8 +159,7 @@ class BodyStore:
         """`load_text` for many items, with as few requests as possible; None where the body is gone."""
         listed = list(items)
         wanted = {item["body"] for item in listed if item.get("body", "").startswith("B#")}
-        stored = batch_get(self.dynamodb, self.table, [{"pk": pk, "sk": sk} for sk in sorted(wanted)])
-        cached = {item["sk"]: zlib.decompress(item["z"]).decode() for item in stored}
+        cached = {sk: zlib.decompress(z).decode() for sk, z in self._packed(pk, sorted(wanted)).items()}
         return [
             cached.get(item["body"]) if item.get("body") in wanted else self._text_or_none(pk, item)
             for item in listed
@@ -175,9 +173,8 @@ class BodyStore:
         wanted = sorted({item["body"] for item in items if item.get("body", "").startswith("B#")})
         heads: dict[str, str] = {}
         for start in range(0, len(wanted), _HEADS_AT_ONCE):
-            keys = [{"pk": pk, "sk": sk} for sk in wanted[start : start + _HEADS_AT_ONCE]]
-            stored = batch_get(self.dynamodb, self.table, keys)
-            heads |= {item["sk"]: _head(item["z"], limit) for item in stored}
+            stored = self._packed(pk, wanted[start : start + _HEADS_AT_ONCE])
+            heads |= {sk: _head(z, limit) for sk, z in stored.items()}
         known = set(wanted)
         return [
             item["text"][:limit]
@@ -202,6 +199,16 @@ class BodyStore:
                 any_deleted = True
                 self.s3.delete_objects(Bucket=self.bucket, Delete={"Objects": keys, "Quiet": True})
         return any_deleted
+
+    def _packed(self, pk: str, pointers: Sequence[str]) -> dict[str, bytes]:
+        """The bytes of these bodies in the table, by pointer, as far as they are stored. A body never changes, so what
+        an eventually consistent read finds is right, at half the price; what it misses is read again."""
+        found: dict[str, bytes] = {}
+        for consistent in (False, True):
+            keys = [{"pk": pk, "sk": sk} for sk in pointers if sk not in found]
+            items = batch_get(self.dynamodb, self.table, keys, consistent=consistent)
+            found |= {item["sk"]: item["z"] for item in items}
+        return found
 
     def _head_of_object(self, pointer: str, limit: int) -> str | None:
         try:

@@ -90,6 +90,7 @@ class Pin:
     ``whole_from``: the first past query that is sent whole; 0 if all are sent as tracks.
     ``left_out``: the past query whose results are not sent, since the model's service declined them; 0 for none.
     ``summarised``: whether a model is called for summaries behind the answer.
+    ``tokens``: what is sent of the past, in cautious tokens; 0 if there is none, or it is unknown.
     """
 
     catalogue: str = ""
@@ -98,6 +99,7 @@ class Pin:
     whole_from: int = 0
     left_out: int = 0
     summarised: bool = False
+    tokens: int = 0
 
 
 @stored

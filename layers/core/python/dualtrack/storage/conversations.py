@@ -10,7 +10,8 @@
                                               listed, latest: USER#<user>, and when its last query came; they
                                               are the keys of the index `listed`, which excludes conversations
                                               that are being deleted: they have no `listed`
-                                              asked: beginnings of its latest queries, by their numbers
+                                              asked: beginnings of its latest queries, by their numbers, as JSON,
+                                              compressed where that is shorter: each chat writes the item three times
                                               sums: what its turns cost, set by the chat that holds the lease
                                               aside: 10⁻⁹ dollars of summaries and digests, which come later
                                               allowed: the tools that its user lets run in it unasked, by name,
@@ -24,6 +25,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -286,7 +288,7 @@ class ConversationStore:
             ":chat": chat.chat_id,
             ":until": chat.deadline,
             ":now": chat.created_at,
-            ":asked": dump(asked),
+            ":asked": _packed(asked),
             ":user": f"USER#{conversation.user}",
             ":latest": list_position(chat.created_at, conversation.conversation_id),
         }
@@ -372,9 +374,18 @@ class ConversationStore:
 def _item(conversation: Conversation) -> Item:
     key = conversation_key(conversation.user, conversation.conversation_id)
     # the number of queries is compared, even if it is none yet
-    listed = {LISTED_INDEX: key["pk"]} if conversation.latest else {}
-    return {**key, **encode(conversation), "queries": conversation.queries, **listed}
+    also = {LISTED_INDEX: key["pk"]} if conversation.latest else {}
+    also |= {"asked": _packed(conversation.asked)} if conversation.asked else {}
+    return {**key, **encode(conversation), "queries": conversation.queries, **also}
+
+
+def _packed(asked: QueryStarts) -> str | bytes:
+    text = dump(asked)
+    data = zlib.compress(text.encode())
+    return data if len(data) < len(text.encode()) else text
 
 
 def _conversation(user: str, item: Item) -> Conversation:
+    if isinstance(item.get("asked"), bytes):
+        item = {**item, "asked": zlib.decompress(item["asked"]).decode()}
     return decode(Conversation, item, user=user, conversation_id=item["sk"].removeprefix("CONV#"))

@@ -374,14 +374,15 @@ def index_pages(
         yield [from_wire(wire) for wire in page["Items"]]
 
 
-def batch_get(client: DynamoDBClient, table: str, keys: Sequence[Mapping[str, str]]) -> list[Item]:
+def batch_get(
+    client: DynamoDBClient, table: str, keys: Sequence[Mapping[str, str]], *, consistent: bool = True
+) -> list[Item]:
     """Many items at once, in no particular order; keys that do not exist are left out."""
     items: list[Item] = []
     pause = Backoff()
     for start in range(0, len(keys), 100):
-        pending: Any = {
-            table: {"Keys": [to_wire(key) for key in keys[start : start + 100]], "ConsistentRead": True}
-        }
+        wanted = [to_wire(key) for key in keys[start : start + 100]]
+        pending: Any = {table: {"Keys": wanted, "ConsistentRead": consistent}}
         attempt = 0
         while pending:
             answer = client.batch_get_item(RequestItems=pending)

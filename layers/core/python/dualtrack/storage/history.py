@@ -300,7 +300,7 @@ class HistoryStore:
         delete_all(self.client, self.table, ({"pk": item["pk"], "sk": item["sk"]} for item in items))
 
     def track_writes(self, user: str, conversation_id: str, track: QueryTrack) -> list[Write]:
-        """The conditional put of a query's summarised track, which is compressed."""
+        """The conditional put of a query's summarised track, which is compressed, and never changes."""
         pk = partition(user, conversation_id)
         return put_packed(TRACK, self.table, _track_item(pk, track), pk, dump(track.blocks))
 
@@ -309,12 +309,15 @@ class HistoryStore:
         pk = partition(user, conversation_id)
         return put_packed(WHOLE, self.table, {"pk": pk, "sk": f"M#{query:06d}"}, pk, dump(whole))
 
-    def whole(self, user: str, conversation_id: str, after: int, before: int) -> dict[int, Whole]:
-        """The queries between two numbers that were stored whole, by number. Raises `Gone`."""
+    def whole(self, user: str, conversation_id: str, tracks: Sequence[QueryTrack]) -> dict[int, Whole]:
+        """The queries of these adjacent tracks that are sent whole, by number. Raises `Gone`."""
+        wanted = [track.query for track in tracks if track.whole_tokens]
         found: dict[int, Whole] = {}
-        for run in self.ancestry.runs(conversation_id, after, before):
-            pk, end = partition(user, run.conversation_id), f"M#{run.before:06d}"
-            items = list(query(self.client, self.table, pk, after=f"M#{run.after:06d}#", before=end))
+        if not wanted:
+            return found
+        for run in self.ancestry.runs(conversation_id, wanted[0] - 1, wanted[-1] + 1):
+            pk = partition(user, run.conversation_id)
+            items = self._immutable(pk, "M#", run, sum(run.after < number < run.before for number in wanted))
             for item, text in zip(items, self.bodies.load_texts(pk, items), strict=True):
                 if text is None:
                     raise Gone(item["sk"])
@@ -331,9 +334,17 @@ class HistoryStore:
             for track in self._tracks(partition(user, run.conversation_id), run)
         )
 
+    def _immutable(self, pk: str, kind: str, run: QueryRange, expected: int) -> list[Item]:
+        """Items of the queries of a run that never change, at most one for each. An eventually consistent read has
+        half the price, and is right if it finds as many as are expected; else it may be behind, and is made again."""
+        first, end = f"{kind}{run.after:06d}", f"{kind}{run.before:06d}"
+        items = list(query(self.client, self.table, pk, after=first, before=end, consistent=False))
+        if len(items) < expected:
+            items = list(query(self.client, self.table, pk, after=first, before=end))
+        return items
+
     def _tracks(self, pk: str, run: QueryRange) -> Iterator[QueryTrack]:
-        first, end = f"S#{run.after:06d}", f"S#{run.before:06d}"
-        items = list(query(self.client, self.table, pk, after=first, before=end))
+        items = self._immutable(pk, "S#", run, run.before - run.after - 1)
         texts = self.bodies.load_texts(pk, items)
         declined = self._declined(pk, [query_number(item["sk"]) for item in items if _is_unmarked(item)])
         for item, text in zip(items, texts, strict=True):
