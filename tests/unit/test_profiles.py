@@ -11,6 +11,7 @@ from dualtrack.checked_settings import checked
 from dualtrack.profiles import Profile, all_profiles
 from dualtrack_stack.profiles import LIBRARY, BadProfile, ProfileFile, long_calls, own_profiles
 
+from tests.clients.api_client import items
 from tests.drivers.world import call_for_summaries, make_world
 
 if TYPE_CHECKING:
@@ -96,6 +97,21 @@ def use(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> None:
     """Change these fields of the deployment's assistant."""
     changed = replace(all_profiles()["assistant"], **changes)
     monkeypatch.setitem(all_profiles(), "assistant", changed)
+
+
+def test_a_model_of_a_tenth_of_the_price_summarises_behind_the_answer() -> None:
+    """Also where the pinned agent is no longer kept."""
+    with make_world() as made:
+        world = replace(made, model_name="claude-sonnet-5-5", summary_model="claude-haiku-5-5")
+        world.model.script.add({"match": "turn", "text": "A long answer. " * 80})
+        chat = world.start("one")
+        assert world.answer(chat) == "answered"
+        (agent,) = (item for item in items(world, "cache") if item["pk"]["S"].startswith("agent#"))
+        key = {name: agent[name] for name in ("pk", "sk")}
+        world.stores.chats.client.delete_item(TableName="cache", Key=key)
+        world.summarise(chat)
+        models = [request.body["model"] for request in world.model.requests]
+    assert models == ["claude-sonnet-5-5", "claude-haiku-5-5"]
 
 
 def test_a_profiles_model_answers_and_the_deployments_summarises(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -108,7 +108,7 @@ def follow(
     cancels: bool = True,
     decide: Decide = nobody,
 ) -> FollowedChat:
-    """Show a chat until its answer is final, or with ``to_end`` until its summaries are made, too; or until it waits
+    """Show a chat until its answer is final, or with ``to_end`` until it is done; or until it waits
     for decisions that ``decide`` does not make.
 
     Ctrl-C shows what has arrived, and stops the chat if ``cancels`` is set.

@@ -235,8 +235,8 @@ class DecidedChat(TypedDict):
     profile: Annotated[str, "The conversation's agent"]
     status: Annotated[
         ChatStatus,
-        "`paused`: it waits for decisions on tool calls; `answered`: complete except for its summaries; `done`, "
-        "`failed` and `cancelled` are final",
+        "`paused`: it waits for decisions on tool calls; `answered`: complete, while what later queries are sent of it "
+        "is being written; `done`, `failed` and `cancelled` are final",
     ]
     pause: NotRequired[Annotated[ChatPause, "Only while it is paused"]]
 
@@ -273,7 +273,8 @@ class Chat(DecidedChat):
         "What `summary` is: the `note` that came with the answer, a `summary`, an `extract`, or the `whole` answer",
     ]
     summary_made: Annotated[
-        bool, "False until the chat is done, and while its query is sent whole in place of its summaries"
+        bool,
+        "False until the chat is done, and where its query is sent on in the messages in which it was sent",
     ]
     sources: Annotated[Sequence[Source], "The answer's sources, distinct, in order of first use"]
     tool_calls: Annotated[Sequence[ToolCall], "Its tool calls in order"]

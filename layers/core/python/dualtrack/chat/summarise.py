@@ -115,7 +115,8 @@ def summarise(
             free_rest(stores, chat)  # a run before this one may have died in between
         return {}
     records = stores.history.query_records(chat.user, chat.conversation_id, chat.query)
-    pinned = _agent(stores, chat, AgentDeployment(settings.model, settings.thinking, provider))
+    deployed = AgentDeployment(settings.model, settings.thinking, provider, settings.model)
+    pinned = _agent(stores, chat, deployed)
     agent = pinned if pinned and pinned.profile.history.is_summarised else None
     model = serve(agent.provider) if agent else None
     is_final = stores.history.track(chat.user, chat.conversation_id, chat.query) is not None
