@@ -61,7 +61,7 @@ TABLES: dict[str, dict[str, set[str]]] = {
         "Cache": {"GetItem", "PutItem", "UpdateItem"},
     },
     "Summarise": {
-        "Chats": {*CHANGE, "ConditionCheckItem"},
+        "Chats": CHANGE,
         "History": {*CHANGE, *PAST},
         "Credits": {"GetItem", "PutItem"},
         "Cache": {"GetItem"},

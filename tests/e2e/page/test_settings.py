@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+import pytest
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -160,7 +162,7 @@ def test_dollars_and_credits_are_drawn_question_by_question(reader: Reader, scri
     full, own, charged = (
         drawing.locator(f"rect.{name}").evaluate_all(height) for name in ("full", "own", "charged")
     )
-    assert own[0] > full[0], "the first question pays for its summaries"
+    assert own[0] == pytest.approx(full[0], rel=0.01), "the first question has nothing to save, nor to pay"
     assert full[1] > 0
     assert charged[0] > charged[1]
     table = reader.page.locator(".usage table")
