@@ -84,7 +84,8 @@ def measure(model: Model, name: str, queries: int) -> Written:
 
 
 def _notes(world: World, written: Written, chat: object) -> dict[str, str]:
-    """The notes of a chat's turns. Those on results are counted: of its answer the model writes one only if it is long."""
+    """The notes of a chat's turns. Those on results are counted: on its answer the model writes one only if that is
+    long."""
     notes: dict[str, str] = {}
     for turn in turns_of(world.stores, chat):  # type: ignore[arg-type]
         written.asked += sum(not each.endswith("-r") for each in turn.sending.asked)

@@ -19,6 +19,7 @@ def test_notes_are_counted(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
     (asked,) = re.findall(r"notes asked for +│ +(\d+)", told)
     (tokens,) = re.findall(r"tokens of a note, mean +│ +(\d+)", told)
     assert int(asked) > 0
+    assert "100%" in told, "the built-in model writes them all"
     assert int(tokens) > 0
 
 
