@@ -46,7 +46,7 @@ VARIANTS: dict[str, tuple[str, dict[str, str]]] = {
     "prod": ("prod", {}),
     "prod with MCP": ("prod", WITH_MCP),
 }
-MOST_OF_A_CHAT = {TWO_TOOLS: 0.00045, GROWN: 0.00045}
+MOST_OF_A_CHAT = {TWO_TOOLS: 0.00043, GROWN: 0.00045}
 MOST_OF_A_COLD_START = 2.5
 MOST_OF_AN_IDLE_MONTH = {"staging": 1.50, "prod": 3.95, "prod with MCP": 15.75}
 """Alarms included."""
