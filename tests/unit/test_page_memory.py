@@ -15,11 +15,11 @@ from tests.drivers.page_modules import in_the_page
 @pytest.mark.parametrize(
     ("profile", "said"),
     [
-        ("assistant", "long ones as summaries"),
-        ("graph", "long ones as summaries"),
+        ("assistant", "a summary or an extract"),
+        ("graph", "a summary or an extract"),
         ("courses", "questions and answers in full"),
         ("sessions", "questions and answers in full"),
-        ("removed since", "long ones as summaries"),
+        ("removed since", "a summary or an extract"),
     ],
 )
 def test_the_policy_of_the_profile_is_explained(profile: str, said: str) -> None:
