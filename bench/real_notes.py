@@ -118,7 +118,6 @@ def main() -> int:
     parser.add_argument("--queries", type=int, default=RECORDS)
     parser.add_argument("--offline", action="store_true")
     chosen, console = parser.parse_args(), Console(width=100)
-    logging.disable(logging.WARNING)
     if chosen.offline:
         with serve_offline_model(settings=Settings(chunk_delay=0)) as offline:
             looks_up = {"type": "tool_use", "name": TOOL, "input": {"query": "the next report"}}
@@ -142,4 +141,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    logging.disable(logging.WARNING)
     sys.exit(main())

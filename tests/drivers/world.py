@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import threading
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from random import random
@@ -67,18 +68,31 @@ LOOP: Final = BackgroundLoop()
 
 
 class FakeClock:
-    """A simulated clock: it moves when told, and a little with every reading."""
+    """A simulated clock: it moves when told, and a little with every reading. What one thread sets, a reading in another
+    one does not undo."""
 
     def __init__(self, now: float = 1_795_000_000.0) -> None:
-        self.now = now
+        self._now, self._lock = now, threading.Lock()
+
+    @property
+    def now(self) -> float:
+        """Without moving it."""
+        return self._now
+
+    @now.setter
+    def now(self, now: float) -> None:
+        with self._lock:
+            self._now = now
 
     def __call__(self) -> float:
-        self.now += 0.001
-        return self.now
+        with self._lock:
+            self._now += 0.001
+            return self._now
 
     def sleep(self, seconds: float) -> None:
         """Move the clock without waiting."""
-        self.now += seconds
+        with self._lock:
+            self._now += seconds
 
 
 @dataclass
