@@ -114,6 +114,10 @@ class ShiftedClock(FakeClock):
     def __call__(self) -> float:
         return self.now
 
+    def sleep(self, seconds: float) -> None:
+        """Move the clock without waiting."""
+        self.now += seconds
+
 
 class WorkerProcess(Process):
     """One invocation: a process of the operating system."""

@@ -68,8 +68,8 @@ LOOP: Final = BackgroundLoop()
 
 
 class FakeClock:
-    """A simulated clock: it moves when told, and a little with every reading. What one thread sets, a reading in another
-    one does not undo."""
+    """A simulated clock: it moves when told, and a little with every reading. A reading in one thread does not undo
+    what another one has set."""
 
     def __init__(self, now: float = 1_795_000_000.0) -> None:
         self._now, self._lock = now, threading.Lock()
@@ -80,9 +80,9 @@ class FakeClock:
         return self._now
 
     @now.setter
-    def now(self, now: float) -> None:
+    def now(self, value: float) -> None:
         with self._lock:
-            self._now = now
+            self._now = value
 
     def __call__(self) -> float:
         with self._lock:
