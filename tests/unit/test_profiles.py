@@ -114,6 +114,18 @@ def test_a_model_of_a_tenth_of_the_price_summarises_behind_the_answer() -> None:
     assert models == ["claude-sonnet-5-5", "claude-haiku-5-5"]
 
 
+def test_where_such_summaries_fail_an_answer_stands_as_its_extract() -> None:
+    with make_world() as made:
+        world = replace(made, model_name="claude-sonnet-5-5", summary_model="claude-haiku-5-5")
+        world.model.script.add({"match": "turn", "text": "A long answer. " * 800})
+        chat = world.start("one")
+        assert world.answer(chat) == "answered"
+        world.abort(chat)
+        track = world.stores.history.track("ann", chat.conversation_id, 1)
+        assert track is not None
+        assert (track.blocks[-1].form, len(track.blocks[-1].content) < 500) == ("extract", True)
+
+
 def test_a_profiles_model_answers_and_the_deployments_summarises(monkeypatch: pytest.MonkeyPatch) -> None:
     use(monkeypatch, model="claude-haiku-5-5")
     call_for_summaries(monkeypatch)

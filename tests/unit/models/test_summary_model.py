@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from dualtrack.checked_settings import checked
+from dualtrack.checked_settings import WrongSettings, checked
 from dualtrack.memory.summaries import at_its_price
 from dualtrack.models.summary_model import SMALL
 from dualtrack.profiles import WhenSummarised, all_profiles
@@ -28,6 +28,16 @@ SONNET = "claude-sonnet-5-5"
 )
 def test_the_model_of_summaries(given: dict[str, str], wanted: str) -> None:
     assert checked(given).dualtrack_summary_model == wanted
+
+
+@pytest.mark.parametrize(
+    "prices", ["[]", '{"claude-haiku-5-5": 3}', '{"claude-haiku-5-5": {"input": 1}}', "{"]
+)
+def test_wrong_prices_are_told_as_theirs(prices: str) -> None:
+    with pytest.raises(WrongSettings) as wrong:
+        checked({"DUALTRACK_MODEL": SONNET, "DUALTRACK_MODEL_PRICES": prices})
+    assert "DUALTRACK_MODEL_PRICES" in str(wrong.value)
+    assert "DUALTRACK_SUMMARY_MODEL" not in str(wrong.value)
 
 
 @pytest.mark.parametrize(

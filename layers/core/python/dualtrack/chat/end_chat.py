@@ -234,7 +234,9 @@ def _mechanical(stores: PaidStores, chat: Chat, records: tuple[Record, ...]) -> 
     rejects the next write."""
     if not records:
         return QueryTrack(chat.query, ())
-    return track_without_model(chat.profile, records, partial(_turns, stores, chat), iso(stores.clock()))
+    return track_without_model(
+        chat.profile, records, lambda: (chat.pin, _turns(stores, chat)), iso(stores.clock())
+    )
 
 
 def _close_answered(
@@ -317,7 +319,7 @@ def _end_running(
     lost = lost_nanodollars(chat.model, spent.lost, prompt)
     chat = with_end(replace(chat, spent=spent, memory=chat.memory.with_lost(lost)), records)
     cost = cost_of(chat, _cost(chat, turns, records), is_answered=False)
-    track = track_without_model(chat.profile, records, lambda: turns, iso(now))
+    track = track_without_model(chat.profile, records, lambda: (chat.pin, turns), iso(now))
     waiting = turns[-1] if turns and chat.status == "paused" else None
     indexed = _index_writes(stores, chat, records, track)
     end = _End(chat, how, now, records, track, indexed, waiting, unfinished)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from dualtrack.chat.new_chat import Repeat
     from dualtrack.memory.ancestry import Ancestry
-    from dualtrack.storage.chats import RecordedTurn
+    from dualtrack.storage.chats import Pin, RecordedTurn
     from dualtrack.storage.dynamo import Action
     from dualtrack.storage.stores import AdmissionStores
 
@@ -181,17 +181,19 @@ def make_final(stores: AdmissionStores, parent: Conversation, ancestry: Ancestry
     for number in range(after + 1, ancestry.through + 1):
         if number not in written:
             records = stores.history.query_records(user, own, number)
-            turns = partial(_turns, stores, parent, number)
-            track = track_without_model(parent.profile, records, turns, iso(stores.clock()))
+            ended = partial(_ended, stores, parent, number)
+            track = track_without_model(parent.profile, records, ended, iso(stores.clock()))
             with contextlib.suppress(ConditionFailed):
                 write_track(stores, parent, track)
 
 
-def _turns(stores: AdmissionStores, parent: Conversation, number: int) -> Sequence[RecordedTurn]:
-    """Those of a query of the parent's."""
+def _ended(
+    stores: AdmissionStores, parent: Conversation, number: int
+) -> tuple[Pin | None, Sequence[RecordedTurn]]:
+    """The pin and the turns of a query of the parent's."""
     chat_id = stores.history.chat_of_query(parent.user, parent.conversation_id, number)
     loaded = stores.chats.load_with_turns(parent.user, chat_id) if chat_id else None
-    return loaded[1] if loaded else ()
+    return (loaded[0].pin, loaded[1]) if loaded else (None, ())
 
 
 def _repeat_actions(stores: AdmissionStores, fork: Conversation, repeat: Repeat | None) -> list[Action]:

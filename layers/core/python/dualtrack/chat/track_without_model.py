@@ -13,14 +13,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from dualtrack.memory.records import QueryTrack, Record
-    from dualtrack.storage.chats import RecordedTurn
+    from dualtrack.storage.chats import Pin, RecordedTurn
 
 
 def track_without_model(
-    profile: str, records: tuple[Record, ...], turns: Callable[[], Sequence[RecordedTurn]], now: str
+    profile: str,
+    records: tuple[Record, ...],
+    ended: Callable[[], tuple[Pin | None, Sequence[RecordedTurn]]],
+    now: str,
 ) -> QueryTrack:
-    """``turns`` are read only where they may have brought notes."""
+    """``ended``: the pin and the turns of the query's chat, which says whether these may have brought notes; read only
+    where a profile has a track."""
     known, whole = all_profiles().get(profile), whole_characters(profile)
-    if known and known.history.in_turn:
-        return track_of(records, notes_of(turns()), whole, now, "note")
+    if known and known.history.is_summarised:
+        pin, turns = ended()
+        if pin is None or not pin.summarised:
+            return track_of(records, notes_of(turns), whole, now, "note")
     return track_of(records, {}, whole, now)

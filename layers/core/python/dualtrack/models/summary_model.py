@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from dualtrack.models.contract_prices import checked_prices
 from dualtrack.models.prices import at_contract
 from dualtrack.models.provider import PROVIDERS, provider_of
 
@@ -30,7 +31,11 @@ def summary_model(model: str, settings: Settings) -> str:
     turn, provider = settings.dualtrack_model, settings.dualtrack_provider
     if model or provider not in PROVIDERS or provider_of(provider).signing:
         return model or turn
-    small, own = (at_contract(name, settings.dualtrack_model_prices, provider) for name in (SMALL, turn))
+    try:
+        prices = checked_prices(settings.dualtrack_model_prices, settings)
+    except ValueError:  # that setting's own check says what is wrong
+        return turn
+    small, own = (at_contract(name, prices, provider) for name in (SMALL, turn))
     if small is None or own is None:
         return turn
     is_cheap = is_cheap_beside(small.price_today().rates, own.price_today().rates)
