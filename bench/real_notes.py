@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import logging
-import os
 import sys
 from collections import Counter
 from dataclasses import dataclass, field, replace
@@ -31,8 +30,7 @@ from dualtrack_stack.local.offline_model.service import Settings
 from rich.console import Console
 from rich.table import Table
 
-import tests.conftest  # noqa: F401 - credentials that lead nowhere
-from bench.summary_quality import RECORDS, records_and_questions
+from bench.summary_quality import RECORDS, real_model, records_and_questions
 from tests.drivers.invariants import turns_of
 from tests.drivers.world import make_world
 
@@ -61,6 +59,9 @@ class Written:
 
 def measure(model: Model, name: str, queries: int) -> Written:
     """Lead the conversation."""
+    # AWS credentials that lead nowhere; it takes the model's key away as well, which `model` has by now
+    import tests.conftest  # noqa: F401
+
     records, questions = records_and_questions(queries)
 
     def found(running: Running) -> ToolResult:
@@ -129,14 +130,11 @@ def main() -> int:
             written = measure(connect(offline.url, "key"), chosen.model, chosen.queries)
         console.print(table_of(written, "the built-in model, which follows rules", chosen.queries))
         return 0
-    key = os.environ.get("ANTHROPIC_API_KEY", "")
-    if not key:
+    model = real_model()
+    if model is None:
         console.print(NO_KEY)
         return 2
-    address = os.environ.get("ANTHROPIC_BASE_URL") or "https://api.anthropic.com"
-    console.print(
-        table_of(measure(connect(address, key), chosen.model, chosen.queries), chosen.model, chosen.queries)
-    )
+    console.print(table_of(measure(model, chosen.model, chosen.queries), chosen.model, chosen.queries))
     return 0
 
 

@@ -229,6 +229,13 @@ def _table(model: Model, name: str) -> Table:
     return table
 
 
+def real_model() -> Model | None:
+    """Anthropic's, by the key in the environment; None without one."""
+    key = os.environ.get("ANTHROPIC_API_KEY", "")
+    address = os.environ.get("ANTHROPIC_BASE_URL") or "https://api.anthropic.com"
+    return connect(address, key) if key else None
+
+
 def main() -> int:
     """Print the table; exit code 2 without a key."""
     console = Console(width=130)
@@ -239,12 +246,11 @@ def main() -> int:
             console.print(_table(connect(offline.url, "key"), name))
         console.print("The built-in model follows rules: these figures say nothing about summaries.")
         return 0
-    key = os.environ.get("ANTHROPIC_API_KEY", "")
-    if not key:
+    model = real_model()
+    if model is None:
         console.print(_NO_KEY)
         return 2
-    address = os.environ.get("ANTHROPIC_BASE_URL") or "https://api.anthropic.com"
-    console.print(_table(connect(address, key), name))
+    console.print(_table(model, name))
     return 0
 
 
