@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,12 @@ from tests.clients.api_client import items
 from tests.drivers.world import call_for_summaries, make_world
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
+
+    from dualtrack.storage.chats import Chat
+
+    from tests.drivers.world import World
 
 HELPER: dict[str, Any] = {
     "name": "helper",
@@ -99,13 +105,20 @@ def use(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> None:
     monkeypatch.setitem(all_profiles(), "assistant", changed)
 
 
-def test_a_model_of_a_tenth_of_the_price_summarises_behind_the_answer() -> None:
-    """Also where the pinned agent is no longer kept."""
+@contextlib.contextmanager
+def _answered_beside_a_cheap_model() -> Iterator[tuple[World, Chat]]:
+    """A chat with a long answer, whose summaries a model of a twentieth of the price would make."""
     with make_world() as made:
         world = replace(made, model_name="claude-sonnet-5-5", summary_model="claude-haiku-5-5")
-        world.model.script.add({"match": "turn", "text": "A long answer. " * 80})
+        world.model.script.add({"match": "turn", "text": "A long answer. " * 800})
         chat = world.start("one")
         assert world.answer(chat) == "answered"
+        yield world, chat
+
+
+def test_a_model_of_a_tenth_of_the_price_summarises_behind_the_answer() -> None:
+    """Also where the pinned agent is no longer kept."""
+    with _answered_beside_a_cheap_model() as (world, chat):
         (agent,) = (item for item in items(world, "cache") if item["pk"]["S"].startswith("agent#"))
         key = {name: agent[name] for name in ("pk", "sk")}
         world.stores.chats.client.delete_item(TableName="cache", Key=key)
@@ -115,11 +128,7 @@ def test_a_model_of_a_tenth_of_the_price_summarises_behind_the_answer() -> None:
 
 
 def test_where_such_summaries_fail_an_answer_stands_as_its_extract() -> None:
-    with make_world() as made:
-        world = replace(made, model_name="claude-sonnet-5-5", summary_model="claude-haiku-5-5")
-        world.model.script.add({"match": "turn", "text": "A long answer. " * 800})
-        chat = world.start("one")
-        assert world.answer(chat) == "answered"
+    with _answered_beside_a_cheap_model() as (world, chat):
         world.abort(chat)
         track = world.stores.history.track("ann", chat.conversation_id, 1)
         assert track is not None

@@ -24,21 +24,12 @@ _COUNT = re.compile(r"\b([1-3]) sentences?\b")
 _MARKUP = re.compile(
     r"^[^\S\n]*+(?:#{1,6}|[-*+>]|\d+\.)\s++|\*\*|^(?:From `[^`]+`:|Sources:.*)$", re.MULTILINE
 )
-_FORM = re.compile(r"^\[(\S+) ID\]", re.MULTILINE)
-_LISTED = re.compile(r"^(q\d+[\w-]*):", re.MULTILINE)
 _RESULT = re.compile(r"\[ID:([^\]\n,]++)\]\s?+")
 
 
 def is_summary_request(request: wire.Request) -> bool:
-    """Whether this is a request to summarise a record, with "Summarise …" as the system prompt and no tools, or the
-    records of a conversation, with such a last message.
-    """
-    return _is_joint(request) or (not request.tools and prompt_of(request).startswith("Summarise"))
-
-
-def _is_joint(request: wire.Request) -> bool:
-    """A user's own words would follow their id."""
-    return request.messages[-1].role == "user" and _asked(request).startswith("Summarise the records")
+    """Whether this is a request to summarise a record, with "Summarise …" as the system prompt and no tools."""
+    return not request.tools and prompt_of(request).startswith("Summarise")
 
 
 def _asked(request: wire.Request) -> str:
@@ -47,8 +38,6 @@ def _asked(request: wire.Request) -> str:
 
 def summarise(request: wire.Request) -> str:
     """At most as many sentences as the system prompt allows (two if it names no number)."""
-    if _is_joint(request):
-        return _jointly(request)
     system, record = prompt_of(request), _asked(request)
     if digest.is_asked_for(system):
         return digest.written(record, extract)
@@ -61,20 +50,6 @@ def summarise(request: wire.Request) -> str:
     if languages and allowed > 1:
         return f"{extract(body, allowed - 1)} It contains code in {', '.join(languages)}."
     return extract(body, allowed)
-
-
-def _jointly(request: wire.Request) -> str:
-    """A part for each listed record, in the requested form."""
-    ask = _asked(request)
-    form, of_calls = _FORM.search(ask), of_results(request)
-    question = "\n\n".join(texts(request.messages[-2].content))
-    blocks = (text for message in request.messages for text in texts(message.content))
-    records = {match[1]: text[match.end() :] for text in blocks if (match := _RESULT.match(text))}
-    parts = []
-    for record_id in _LISTED.findall(ask.partition("Records:")[2]):
-        summary = of_calls.get(record_id) or extract(records.get(record_id, question), 3)
-        parts.append(f"[{form[1] if form else ''} {record_id}] {summary}")
-    return "\n\n".join(parts)
 
 
 def of_results(request: wire.Request) -> dict[str, str]:

@@ -331,7 +331,7 @@ export class Conversation {
     }
   }
 
-  /** The next question may be on its way already: `done` comes behind the summaries. */
+  /** The next question may be on its way already: `done` comes behind the answer. */
   #runsNoMore(view) {
     if (this.#running?.view === view) this.#setRunning(null);
   }

@@ -3,7 +3,7 @@
     call        what the tokens of one call need at 40 a second, from 2 to 14 minutes; pinned with the chat
     function    the longest call and 20 s: `turn` serves every profile, and Lambda ends everything after 15 minutes
     state       call + 30 s, from the input of the execution
-    last call   call + 120 s before the deadline: the call, its record, the summaries
+    last call   call + 120 s before the deadline: the call, its record, its track
     chat        11 minutes + last call: its lease, its deadline, the sweep
     hold        chat + 10 minutes (`dualtrack.credits.account`)
     answer      the longest call and 30 s: how long the stream of an answer follows a chat

@@ -58,6 +58,12 @@ def parse_record_id(text: str) -> RecordId | None:
     return RecordId(int(query), kind, int(number or 0), bool(summary))
 
 
+def kind_of(record_id: str) -> str:
+    """The kind of a record by its id; empty for an id of none."""
+    parsed = parse_record_id(record_id)
+    return parsed.kind if parsed else ""
+
+
 def query_id(query: int) -> str:
     """``q3``."""
     return str(RecordId(query))

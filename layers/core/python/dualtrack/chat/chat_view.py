@@ -148,7 +148,7 @@ def memory_json(chat: Chat) -> answers.Memory:
         "conversation_full_history_dollars": sums.costs.full / 1e9,
         "estimated": True,
         "beyond_window": sums.beyond_window,
-        "summaries_due": chat.status == "answered" and chat.pin is not None and chat.pin.summarised,
+        "summaries_due": chat.status == "answered" and chat.calls_for_summaries,
     }
 
 

@@ -160,8 +160,8 @@ def end_chat(
 
 
 def _too_late(chat: Chat, how: ChatFailure | Cancellation) -> bool:
-    """A delivered answer is not cancelled: its summaries are being written. A paused chat has no steps that may fail,
-    but what it would go on with can be missing."""
+    """A delivered answer is not cancelled: what later queries are sent of it is being written. A paused chat has no
+    steps that may fail, but what it would go on with can be missing."""
     if chat.status == "paused":
         return isinstance(how, ChatFailure) and how not in (INCOMPLETE, CAP_REACHED)
     return chat.status in ENDED or (chat.status == "answered" and isinstance(how, Cancellation))
@@ -235,7 +235,7 @@ def _mechanical(stores: PaidStores, chat: Chat, records: tuple[Record, ...]) -> 
     if not records:
         return QueryTrack(chat.query, ())
     return track_without_model(
-        chat.profile, records, lambda: (chat.pin, _turns(stores, chat)), iso(stores.clock())
+        chat.profile, records, lambda: (chat.calls_for_summaries, _turns(stores, chat)), iso(stores.clock())
     )
 
 
@@ -271,7 +271,7 @@ def _close_answered(
 
 def _unknown_cost(stores: ToolStores, chat: Chat) -> int:
     """The receipt's estimate for summaries whose step died while it asked for them (10⁻⁹ dollars)."""
-    if chat.pin is None or not chat.pin.summarised:
+    if not chat.calls_for_summaries:
         return 0
     usage = unknown_summaries(_turns(stores, chat))
     return rates_of(chat.model, usage.prompt_tokens, chat.ended_at).nanodollars(usage)
@@ -319,7 +319,7 @@ def _end_running(
     lost = lost_nanodollars(chat.model, spent.lost, prompt)
     chat = with_end(replace(chat, spent=spent, memory=chat.memory.with_lost(lost)), records)
     cost = cost_of(chat, _cost(chat, turns, records), is_answered=False)
-    track = track_without_model(chat.profile, records, lambda: (chat.pin, turns), iso(now))
+    track = track_without_model(chat.profile, records, lambda: (chat.calls_for_summaries, turns), iso(now))
     waiting = turns[-1] if turns and chat.status == "paused" else None
     indexed = _index_writes(stores, chat, records, track)
     end = _End(chat, how, now, records, track, indexed, waiting, unfinished)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from dualtrack.chat.new_chat import Repeat
     from dualtrack.memory.ancestry import Ancestry
-    from dualtrack.storage.chats import Pin, RecordedTurn
+    from dualtrack.storage.chats import RecordedTurn
     from dualtrack.storage.dynamo import Action
     from dualtrack.storage.stores import AdmissionStores
 
@@ -164,7 +164,7 @@ def _inherited(stores: AdmissionStores, parent: Conversation, through: int) -> M
 
 
 def make_final(stores: AdmissionStores, parent: Conversation, ancestry: Ancestry) -> None:
-    """Write mechanical tracks for the parent's own queries that are still being summarised, as a follow-up does.
+    """Write mechanical tracks for the parent's own queries that have none yet, as a follow-up does.
 
     So a fork finds the track of every query that it shares. It must never write into another conversation, because
     the deletion of that conversation would not notice.
@@ -187,13 +187,11 @@ def make_final(stores: AdmissionStores, parent: Conversation, ancestry: Ancestry
                 write_track(stores, parent, track)
 
 
-def _ended(
-    stores: AdmissionStores, parent: Conversation, number: int
-) -> tuple[Pin | None, Sequence[RecordedTurn]]:
-    """The pin and the turns of a query of the parent's."""
+def _ended(stores: AdmissionStores, parent: Conversation, number: int) -> tuple[bool, Sequence[RecordedTurn]]:
+    """Whether a query's chat of the parent's calls for summaries, and its turns."""
     chat_id = stores.history.chat_of_query(parent.user, parent.conversation_id, number)
     loaded = stores.chats.load_with_turns(parent.user, chat_id) if chat_id else None
-    return (loaded[0].pin, loaded[1]) if loaded else (None, ())
+    return (loaded[0].calls_for_summaries, loaded[1]) if loaded else (False, ())
 
 
 def _repeat_actions(stores: AdmissionStores, fork: Conversation, repeat: Repeat | None) -> list[Action]:

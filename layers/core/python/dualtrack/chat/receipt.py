@@ -303,11 +303,11 @@ def _pause_lines(chat: Chat) -> Iterator[ReceiptLine]:
 
 def _side_lines(evidence: Evidence) -> Iterator[ReceiptLine]:
     """The calls for summaries, a digest and the conversation's title."""
-    spent, pin = evidence.chat.spent, evidence.chat.pin
+    spent = evidence.chat.spent
     if spent.summaries and spent.summaries.tries:
         side = spent.summaries
         yield {**_side("summary", side, side_rates(side)), "missing": side.missing}
-    elif not spent.summaries and evidence.chat.status == "done" and pin and pin.summarised:
+    elif not spent.summaries and evidence.chat.status == "done" and evidence.chat.calls_for_summaries:
         yield _unknown_summaries(evidence)
     if evidence.chat.fold:
         yield _side("fold", evidence.chat.fold, side_rates(evidence.chat.fold))

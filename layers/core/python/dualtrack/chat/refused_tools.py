@@ -2,7 +2,7 @@
 
 What is offered follows the service's rules as we know them (`dualtrack.tool_rules`). If the service refuses a request
 all the same and names ``tools.N``, that tool leaves the catalogue, and the chat's pin names the catalogue without it:
-a retry of the turn, its later turns and its summaries send the same.
+a retry of the turn and its later turns send the same.
 """
 
 from __future__ import annotations

@@ -13,20 +13,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from dualtrack.memory.records import QueryTrack, Record
-    from dualtrack.storage.chats import Pin, RecordedTurn
+    from dualtrack.storage.chats import RecordedTurn
 
 
 def track_without_model(
     profile: str,
     records: tuple[Record, ...],
-    ended: Callable[[], tuple[Pin | None, Sequence[RecordedTurn]]],
+    ended: Callable[[], tuple[bool, Sequence[RecordedTurn]]],
     now: str,
 ) -> QueryTrack:
-    """``ended``: the pin and the turns of the query's chat, which says whether these may have brought notes; read only
-    where a profile has a track."""
+    """``ended``: whether the query's chat calls for summaries, and the turns, which may have brought notes if not; read
+    only where a profile has a track."""
     known, whole = all_profiles().get(profile), whole_characters(profile)
     if known and known.history.is_summarised:
-        pin, turns = ended()
-        if pin is None or not pin.summarised:
+        calls_for_summaries, turns = ended()
+        if not calls_for_summaries:
             return track_of(records, notes_of(turns), whole, now, "note")
     return track_of(records, {}, whole, now)

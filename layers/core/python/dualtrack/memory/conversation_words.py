@@ -14,7 +14,7 @@ from array import array
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from dualtrack.ids import parse_record_id
+from dualtrack.ids import kind_of
 from dualtrack.knowledge.folding import folded, normalised, plain
 from dualtrack.knowledge.words import asked, words
 
@@ -68,7 +68,7 @@ def has_words(searched: Sequence[SearchedWord], titles: str, known: Set[int]) ->
 def words_of_query(records: Sequence[Record], track: QueryTrack) -> Sequence[int]:
     """The hashes of the words of an ended query: its question's, its answer's, its summaries'; at most
     `QUERY_WORDS`."""
-    messages = (record for record in records if _kind(record) in ("query", "response"))
+    messages = (record for record in records if kind_of(record.record_id) in ("query", "response"))
     texts = (
         *(record.content for record in messages),
         *(block.content for block in track.blocks if block.ref),
@@ -112,11 +112,6 @@ def _packed(known: Mapping[int, int]) -> bytes:
     steps = (own - before for before, own in itertools.pairwise([0, *hashes]))
     raw = array("I", [*steps, *(query for _, query in entries)]).tobytes()
     return zlib.compress(b"".join(raw[place::_WIDTH] for place in range(_WIDTH)), 9)
-
-
-def _kind(record: Record) -> str:
-    parsed = parse_record_id(record.record_id)
-    return parsed.kind if parsed else ""
 
 
 def _ways(word: str) -> tuple[frozenset[int], ...]:

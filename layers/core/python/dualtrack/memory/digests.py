@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Final
 
 from dualtrack.codec import APART, As, stored
-from dualtrack.ids import digest_id, parse_record_id, query_id
+from dualtrack.ids import digest_id, kind_of, query_id
 from dualtrack.memory.standing import Changes, Standing, asked_in, standing_after
 from dualtrack.profiles import PLACEHOLDER
 from dualtrack.text import cautious_tokens, clean, neutralise, one_line, preview, within_tokens
@@ -228,10 +228,10 @@ def _widths(count: int, limit: int) -> list[int]:
 
 def _piece(track: QueryTrack, width: int) -> str:
     """``q7, q7-t1..t3: what was asked – what was answered.`` in at most ``width`` characters."""
-    tools = [block for block in track.blocks if _kind(block.record_id) == "tool"]
+    tools = [block for block in track.blocks if kind_of(block.record_id) == "tool"]
     own = query_id(track.query)
     ids = f"{own}, {own}-t1..t{len(tools)}" if len(tools) > 1 else f"{own}, {own}-t1" if tools else own
-    said = {_kind(block.record_id): _line(block.content[: 2 * width]) for block in track.blocks}
+    said = {kind_of(block.record_id): _line(block.content[: 2 * width]) for block in track.blocks}
     asked, answered = said.get("query", ""), said.get("response", "")
     room = max(width - len(ids) - 5, 0)
     question = preview(asked, max(room // 3, room - len(answered), 1))
@@ -241,8 +241,3 @@ def _piece(track: QueryTrack, width: int) -> str:
 def _line(text: str) -> str:
     """The text on one line. Forged ids are neutralised before, because they are no longer recognised on one line."""
     return one_line(neutralise(text))
-
-
-def _kind(record_id: str) -> str:
-    parsed = parse_record_id(record_id)
-    return parsed.kind if parsed else ""

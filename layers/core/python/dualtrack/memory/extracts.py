@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from dualtrack.frozen import dumps
-from dualtrack.ids import parse_record_id
+from dualtrack.ids import kind_of
 from dualtrack.knowledge.words import Terms, asked, located, words
 from dualtrack.memory.passages import line_of
 from dualtrack.text import LINE_BREAKS, neutralise, one_line
@@ -105,7 +105,7 @@ def _words_said(records: Sequence[Record]) -> Said:
     return {
         record.record_id: frozenset(asked(record.content[:_SAID]))
         for record in records
-        if (kind := _kind(record)) == "query" or (kind == "response" and record.stop)
+        if (kind := kind_of(record.record_id)) == "query" or (kind == "response" and record.stop)
     }
 
 
@@ -115,7 +115,7 @@ def extract(record: Record, said: Said, most: int = LOOKED_AT) -> str:
     that are looked at, no more than `LOOKED_AT`."""
     head = f"{dumps(record.call.input)[:120]}: " if record.call else ""
     text, tail = neutralise(record.content), ""
-    if _kind(record) == "query":
+    if kind_of(record.record_id) == "query":
         text, tail = text[:-EXTRACT_LIMIT], f" {one_line(text)[-EXTRACT_LIMIT:]}"
     sought = frozenset(word for other, own in said.items() if other != record.record_id for word in own)
     return f"{head}{_shortened(text, sought, min(most, LOOKED_AT))}{tail}"
@@ -224,8 +224,3 @@ def _reached(text: str, most: int) -> int:
             return word.start() + max(room, 0) if len(word[0]) > _LONG_WORD else end
         shown, end = most - room + len(word[0]), word.end()
     return end
-
-
-def _kind(record: Record) -> str:
-    parsed = parse_record_id(record.record_id)
-    return parsed.kind if parsed else ""

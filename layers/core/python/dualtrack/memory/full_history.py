@@ -76,8 +76,8 @@ class MeasuredCall:
     ``at``: when it was sent (epoch seconds); ``usage``: of its ``calls`` requests; ``lost``: 10⁻⁹ dollars of requests
     before it that were never recorded. Estimates in cautious tokens: of the whole request, of its ``fixed`` part (tools
     and system) and of its ``past``; ``whole``: by how much the running query would be longer if nothing of it were cut,
-    nothing recalled and no note asked for (negative: shorter). ``is_last``: it may use no tools, so the service
-    would cache its messages apart, where nothing reads them; ``is_recall``: its reply only reads the past back;
+    nothing recalled and no note asked for (negative: shorter). ``is_last``: it may use no tools, so its messages,
+    which the service would cache apart, are not cached; ``is_recall``: its reply only reads the past back;
     ``noted``: what of its output are notes; ``rates``: by which the call is charged.
     """
 

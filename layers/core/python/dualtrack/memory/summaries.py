@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.frozen import dumps
-from dualtrack.ids import parse_record_id, summary_id
+from dualtrack.ids import kind_of, parse_record_id, summary_id
 from dualtrack.memory.extracts import extracts_of
 from dualtrack.memory.headings import contents_of
 from dualtrack.memory.left_out import declined_block, is_declined
@@ -110,7 +110,7 @@ def summary_requests(records: tuple[Record, ...], whole: int) -> tuple[SummaryRe
 
 
 def _needs_summary(record: Record, whole: int) -> bool:
-    kind = _kind(record)
+    kind = kind_of(record.record_id)
     if kind == "query":
         return len(record.content) > max(LONG_QUERY, whole)
     if kind == "tool" and record.call and record.call.reference:
@@ -124,7 +124,7 @@ def _request(record: Record) -> SummaryRequest:
         called = f"Tool: {record.call.tool}\nInput: {dumps(record.call.input)[:2_000]}"
         failed = "\nThe call failed." if record.call.is_error else ""
         return SummaryRequest(record.record_id, _TOOL_PROMPT, f"{called}{failed}\n\nResult:\n{text}")
-    if _kind(record) == "query":
+    if kind_of(record.record_id) == "query":
         return SummaryRequest(record.record_id, _QUERY_PROMPT, f"Message:\n{text}")
     return SummaryRequest(record.record_id, _RESPONSE_PROMPT, f"Response:\n{text}")
 
@@ -157,7 +157,7 @@ def track_of(
     Summaries of tool calls are marked as data here, when the track is written.
     """
     if is_declined(records):
-        query = next(record for record in records if _kind(record) == "query")
+        query = next(record for record in records if kind_of(record.record_id) == "query")
         return QueryTrack(_query_number(records), (declined_block(query),))
     own = {each.record_id: strip_echoes(summaries.get(each.record_id, "")).strip() for each in records}
     unsaid = [each for each in records if not own[each.record_id] and _needs_summary(each, whole)]
@@ -176,7 +176,7 @@ def _block(
     now: str,
     made: Shortened,
 ) -> TrackBlock | None:
-    kind = _kind(record)
+    kind = kind_of(record.record_id)
     is_long = _needs_summary(record, whole)
     if kind == "response" and made == "note" and not summaries[record.record_id]:
         is_long = is_long and record.stop == "cancelled"
@@ -234,11 +234,6 @@ def fitted(summary: str, characters: int) -> str:
     cut = text[:characters]
     end = max(cut.rfind(". "), cut.rfind("! "), cut.rfind("? "))
     return cut[: end + 1] if end > 0 else f"{cut}…"
-
-
-def _kind(record: Record) -> str:
-    parsed = parse_record_id(record.record_id)
-    return parsed.kind if parsed else ""
 
 
 def _query_number(records: tuple[Record, ...]) -> int:

@@ -370,7 +370,7 @@ def _breakpoints(view: View, past: Sequence[Sequence[Message]], before_turn: int
     The last breakpoint of the previous call, at the end of the past or of the turn before, is marked again, because the
     service searches at most 20 blocks back, and a turn may add more. So is the end of the past, with which the next
     query begins. With that of the system these are 4, the service's maximum. The last call of a chat may not use tools,
-    so the service caches its messages apart: they share nothing.
+    so the service would cache its messages apart, where nothing reads them: they have no breakpoint.
     """
     if view.limit:
         return set()

@@ -237,6 +237,11 @@ class Chat:
         return self.pause.entry if self.pause else 0
 
     @property
+    def calls_for_summaries(self) -> bool:
+        """Whether a model is called for summaries behind its answer."""
+        return self.pin is not None and self.pin.summarised
+
+    @property
     def has_begun(self) -> bool:
         """Whether a byte of an answer has come."""
         return self.turn > 0 or self.heard is not None

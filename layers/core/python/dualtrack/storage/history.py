@@ -8,7 +8,7 @@ pk CONV#<user>#<conv.>    sk F#000003               query 3           full track
                           sk S#000003               query 3 in the summarised track: all its
                                                     blocks in one item, compressed
                           sk M#000003               query 3 in the messages in which it was sent,
-                                                    if it is sent whole until it is summarised
+                                                    if it is sent on in them
                           sk B#<hash>               bodies
 """
 
