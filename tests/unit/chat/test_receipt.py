@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -14,6 +15,7 @@ from dualtrack.errors import ModelUnavailable
 from dualtrack.events import turn_begins
 from dualtrack.models.prices import dollars
 from dualtrack.models.turn import Usage
+from dualtrack.tool_values import ToolResult, failed
 from dualtrack_stack.costs import chat_lines, counted, total
 from dualtrack_stack.prices import prices
 from dualtrack_stack.stacks.function_specs import SPECS
@@ -74,6 +76,20 @@ def test_a_chat_with_tools_adds_up(world: World, monkeypatch: pytest.MonkeyPatch
     assert sum(line["tries"] for line in model) == accepted
     assert body["totals"]["model_dollars"] == pytest.approx(sum(line["dollars"] for line in model))
     assert "answer is written" not in str(body)
+
+
+def test_a_result_that_says_so_costs_no_credits() -> None:
+    results = iter([replace(failed("no documentation"), charged=False), ToolResult("Port 8080.")])
+    ask = {"type": "tool_use", "name": "retrieve_documentation", "input": {"query": "port"}}
+    with make_world(retrieve_documentation=lambda _: next(results)) as world:
+        world.model.script.add({"match": "turn", "content": [ask]})
+        chat = world.ask("Which port?")
+        (call,) = lines(receipt(world, chat), "tool")
+        assert (call["ran"], call["is_error"], call["credits"], chat.credits_used) == (True, True, 0, 5)
+        assert account_faults(world.stores, "ann", [chat]) == []
+        world.model.script.add({"match": "turn", "content": [ask]})
+        again = world.ask("And now?")
+        assert (again.credits_used, receipt(world, again)["differences"]) == (15, [])
 
 
 def test_dollars_are_those_of_the_price_table(world: World) -> None:

@@ -131,7 +131,8 @@ class ToolResult:
     stored and not a copy: ``{"id", "offset", "limit"}``. ``left_out``: what a search had to go without
     (`dualtrack.runtime.metrics.PARTS`); it is counted, not stored. ``preview``: what people see of it while the chat
     runs, where its beginning is written for the model; empty for the beginning of ``content``. ``outcome``: what became
-    of the call, if that is no error of its own; ``ran``: false if it never began, and so costs nothing.
+    of the call, if that is no error of its own; ``ran``: false if it never began, and so costs nothing; ``charged``:
+    false if it ran and gave nothing that is worth its price.
     """
 
     content: str
@@ -143,6 +144,7 @@ class ToolResult:
     preview: str = ""
     outcome: Literal["", "declined", "unknown"] = ""
     ran: bool = True
+    charged: bool = True
 
 
 def titles(sources: tuple[Source, ...], *notes: str) -> str:

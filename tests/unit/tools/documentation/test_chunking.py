@@ -108,11 +108,53 @@ def test_sizes_are_bounded_and_a_cut_code_block_is_closed() -> None:
     (chunk,) = chunks_of_json({"infoSnippets": [long]}, BOUNDS)
 
     assert len(chunk.title) == BOUNDS.title
-    assert len(chunk.text) < BOUNDS.chunk + 20
+    assert len(chunk.text) < BOUNDS.piece + 20
     assert chunk.text.endswith("\n```")
     assert chunk.url == ""
     many = {"infoSnippets": [{"content": f"text {n}"} for n in range(BOUNDS.chunks + 5)]}
     assert len(chunks_of_json(many, BOUNDS)) == BOUNDS.chunks
+
+
+def test_a_text_without_separators_is_cut_at_its_headings() -> None:
+    text = "# Guide\n\nIntro.\n\n## Install\n\nRun it.\n\n```sh\n# no heading\n```\n\n### Linux\n\nApt.\n\n## Use\nGo."
+
+    assert chunks_of_text(text, BOUNDS) == (
+        DocSection("Guide", "Intro."),
+        DocSection("Guide > Install", "Run it.\n\n```sh\n# no heading\n```"),
+        DocSection("Guide > Install > Linux", "Apt."),
+        DocSection("Guide > Use", "Go."),
+    )
+
+
+def test_a_long_code_block_is_code_in_each_of_its_pieces() -> None:
+    code = "\n".join(f"call({n})" for n in range(1_000))
+    first, *others = chunks_of_text(f"# Calls\n\nAll of them:\n\n```python\n{code}\n```\n\nThe end.", BOUNDS)
+
+    assert first.text.startswith("All of them:\n\n```python\ncall(0)\n")
+    assert len(others) > 4
+    assert all(chunk.text.startswith("```python\n") for chunk in others[:-1])
+    assert all(chunk.text.endswith("\n```") for chunk in (first, *others[:-1]))
+    assert others[-1].text.endswith("The end.")
+
+
+NUMBERS = ",".join(str(n) for n in range(1_000_000, 1_001_000))
+LINES = st.one_of(
+    st.text("word 漢. #", max_size=60),
+    st.sampled_from(["", "# One", "### Two", "```", "~~~~", "```py", NUMBERS, NUMBERS.replace(",", " ")]),
+)
+
+
+@given(st.lists(LINES, min_size=1, max_size=60))
+def test_nothing_of_a_long_text_is_lost(lines: list[str]) -> None:
+    numbered = [
+        line if line.lstrip()[:1] in ("`", "~", "#") else f"§{n} {line}" for n, line in enumerate(lines)
+    ]
+    chunks = chunks_of_text("\n".join(["# Top", *numbered]), BOUNDS)
+    there = "\n".join(f"{chunk.title}\n{chunk.text}" for chunk in chunks)
+
+    assert all(len(chunk.text) <= 2 * BOUNDS.piece for chunk in chunks)
+    marks = [f"§{n}" for n, line in enumerate(numbered) if "§" in line]
+    assert [mark for mark in marks if mark not in there] == []
 
 
 def test_headings_are_one_line_without_control_characters() -> None:

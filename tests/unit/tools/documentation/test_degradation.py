@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from dualtrack.tools.documentation.cache import embedding_key
-from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
+from starlette.responses import (
+    HTMLResponse,
+    JSONResponse,
+    PlainTextResponse,
+    RedirectResponse,
+    Response,
+    StreamingResponse,
+)
 
 from tests.drivers.documentation_world import (
     LIBRARY,
@@ -59,6 +66,8 @@ def impatient(**limits: float) -> RetrievalSettings:
         (error(500, "internal"), "status 500"),
         (error(503, "search_failed"), "status 503"),
         (Response("{", media_type="application/json"), "not a list of libraries"),
+        (HTMLResponse("<p>Sign in to the network</p>"), "a web page came"),
+        (PlainTextResponse("\n<!DOCTYPE html>\n<title>Proxy</title>"), "a web page came"),
         (JSONResponse({"results": "none"}), "not a list of libraries"),
         (JSONResponse({"results": []}), "knows no library"),
         (Response(status_code=302, headers={"Location": "/elsewhere"}), "status 302"),
@@ -68,10 +77,11 @@ def test_a_search_that_fails_is_an_error_that_says_why(world: World, answer: Res
     world.context7.search_answers.extend([answer] * 4)
     result = world.ask()
 
-    assert result.is_error
+    assert (result.is_error, result.charged) == (True, False)
     assert result.content.startswith("Tool execution failed: ")
     assert reason in result.content
     assert world.context7.paths == []
+    assert world.items() == []
 
 
 @pytest.mark.parametrize(
@@ -158,6 +168,39 @@ def test_text_instead_of_json_is_read_as_text(world: World) -> None:
 
     assert result.content.count("<document index=") == 2
     assert result.sources[0].url == "https://docs.example.com/oauth"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        HTMLResponse("<h1>502 Bad Gateway</h1>"),
+        PlainTextResponse("<html><body>You are offline"),
+        PlainTextResponse(" \n"),
+        JSONResponse({"error": "upstream"}),
+    ],
+)
+def test_what_is_no_documentation_is_an_error_that_costs_nothing_and_is_not_kept(
+    world: World, answer: Response
+) -> None:
+    world.context7.context_answers.extend([answer] * 30)
+    result = world.ask()
+
+    assert (result.is_error, result.charged, result.sources) == (True, False, ())
+    world.context7.context_answers.clear()
+    again = world.ask()
+    assert (again.is_error, again.charged) == (False, True)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_a_byte_order_mark_is_read(world: World, encoding: str) -> None:
+    text = "### Sign in\n\nSource: https://example.com/sign\n\nÜberall with OAuth for Twitter ads."
+    world.context7.context_answers.extend(
+        [Response(text.encode(encoding), media_type="text/plain; charset=utf-8")] * 30
+    )
+    result = world.ask()
+
+    assert "Überall with OAuth" in result.content
+    assert [source.title for source in result.sources] == ["Sign in"]
 
 
 def test_a_failed_phrasing_is_left_out_and_the_result_is_not_cached(world: World) -> None:

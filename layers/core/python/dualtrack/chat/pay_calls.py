@@ -42,15 +42,24 @@ class CallPayment:
 
 
 def price_of_free(turns: Iterable[RecordedTurn], free: Collection[str]) -> int:
-    """What the chat holds for those of its calls that never began."""
+    """What the chat holds for those of its calls that cost nothing."""
     calls = [call for turn in turns for call in turn.runnable]
-    begun = [call.price_class for call in calls if call.id not in free]
-    return price_chat([call.price_class for call in calls]) - price_chat(begun)
+    paid = [call.price_class for call in calls if call.id not in free]
+    return price_chat([call.price_class for call in calls]) - price_chat(paid)
 
 
 def never_ran(records: Iterable[Record]) -> frozenset[str]:
     """The calls that never began, by their records."""
     return frozenset(record.record_id for record in records if record.call and not record.call.ran)
+
+
+def uncharged(records: Iterable[Record]) -> frozenset[str]:
+    """The calls that cost nothing, by their records: those that never began, and those whose result says so."""
+    return frozenset(
+        record.record_id
+        for record in records
+        if record.call and not (record.call.ran and record.call.charged)
+    )
 
 
 def calls_begin(turn: int, calls: Sequence[ToolCall]) -> Event:

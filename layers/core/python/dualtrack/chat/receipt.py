@@ -20,7 +20,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from dualtrack.chat.chat_view import answered_offline, memory_json
-from dualtrack.chat.pay_calls import never_ran
+from dualtrack.chat.pay_calls import never_ran, uncharged
 from dualtrack.clock import epoch_of, iso
 from dualtrack.credits.aws_cost import (
     STEP_SECONDS,
@@ -356,9 +356,11 @@ def _credit_lines(evidence: Evidence) -> Iterator[ReceiptLine]:
     records = {record.record_id: record for record in evidence.records if record.call}
     calls = [(turn.number, call) for turn in evidence.turns for call in turn.calls]
     pays_tools = charged and chat.status != "failed" and chat.stop != "refusal"
-    ran = _begun(evidence)
-    prices = price_calls([call.price_class for call in ran])
-    price_of = {call.id: price for call, price in zip(ran, prices, strict=True)}
+    ran = {call.id for call in _begun(evidence)}
+    free = uncharged(evidence.records)
+    charged_for = [call for call in _begun(evidence) if call.id not in free]
+    prices = price_calls([call.price_class for call in charged_for])
+    price_of = {call.id: price for call, price in zip(charged_for, prices, strict=True)}
     for number, call in calls:
         record = records.get(call.id)
         detail = record.call if record else None
@@ -367,7 +369,7 @@ def _credit_lines(evidence: Evidence) -> Iterator[ReceiptLine]:
             **_line("tool", began, call.id),
             "turn": number,
             "tool": call.tool,
-            "ran": call.id in price_of,
+            "ran": call.id in ran,
             "is_error": detail.is_error if detail else None,
             "seconds": detail.seconds if detail else None,
             "credits": price_of.get(call.id, 0) if pays_tools else 0,

@@ -14,7 +14,7 @@ from dualtrack.chat.ask_for_notes import is_note_due
 from dualtrack.chat.memory_figures import with_end, with_turn
 from dualtrack.chat.message_before import message_behind
 from dualtrack.chat.move_credits import cost_of, lines_of, move_credits
-from dualtrack.chat.pay_calls import CallPayment, calls_begin, never_ran, pay_calls, price_of_free
+from dualtrack.chat.pay_calls import CallPayment, calls_begin, pay_calls, price_of_free, uncharged
 from dualtrack.chat.receipt import model_nanodollars
 from dualtrack.chat.tool_results import complete_results
 from dualtrack.chat.turn_attempt import no_other_run
@@ -192,7 +192,7 @@ def _commit_answer(turn: _DecidedTurn, records: Sequence[Record]) -> None:
     run, chat = turn.run, turn.run.chat
 
     this = RecordedTurn(run.number, (), (), "answered", usage=turn.reply.usage, made=turn.made)
-    free = price_of_free(run.turns, never_ran(records))
+    free = price_of_free(run.turns, uncharged(records))
     cost = cost_of(turn.after, model_nanodollars(turn.after, [*run.turns, this], records))
 
     def settle(account: Account) -> AccountChange:

@@ -157,6 +157,7 @@ def _record(
             edited=call.is_edited,
             outcome="declined" if call.is_refused_by_somebody else result.outcome,
             ran=result.ran,
+            charged=result.charged,
         ),
     )
     return record, files

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dualtrack.chat.pay_calls import never_ran, price_of_free
+from dualtrack.chat.pay_calls import price_of_free, uncharged
 from dualtrack.chat.tool_results import result_events, stopped_result
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class UnfinishedCalls:
     """The records of those that have begun, and what the end writes; ``never``: the others; ``free``: the
-    credits that the chat holds for calls that never began."""
+    credits that the chat holds for calls that cost nothing."""
 
     records: tuple[Record, ...]
     writes: tuple[Write, ...]
@@ -55,5 +55,5 @@ def unfinished_calls(
         tuple(record for record, _ in stopped),
         (*(write for _, writes in stopped for write in writes), *forestalled),
         tuple(call.id for call in never),
-        price_of_free(turns, never_ran(records) | {call.id for call in never}),
+        price_of_free(turns, uncharged(records) | {call.id for call in never}),
     )

@@ -58,6 +58,7 @@ class ToolCallDetail:
     """Whether ``input`` is not the model's: it was approved with another one."""
     outcome: Literal["", "declined", "unknown"] = ""
     ran: bool = True
+    charged: bool = True
     """As `dualtrack.tool_values.ToolResult` has them."""
 
     @property

@@ -1,16 +1,19 @@
 """Documentation to chunks, one per section. Pure; all input is untrusted.
 
 Context7 answers with JSON (code snippets and texts, one per section) or with text whose sections are separated by
-lines of exactly 32 dashes. Such a line inside a code fence is code.
+lines of exactly 32 dashes. Such a line inside a code fence is code. A text without such lines is cut at its headings,
+and what is still too long for a section between its paragraphs (`cutting`).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
+from dualtrack.tools.documentation.cutting import cut
 from dualtrack.tools.documentation.values import DocSection
 
 if TYPE_CHECKING:
@@ -34,12 +37,16 @@ def chunks_of_json(document: Mapping[str, Any], bounds: Bounds) -> tuple[DocSect
     """
     chunks = [*_code_chunks(_mappings(document.get("codeSnippets")), bounds)]
     chunks += _info_chunks(_mappings(document.get("infoSnippets")), bounds)
-    return _bounded(chunks, bounds)
+    return _bounded(_cut(chunks, bounds), bounds)
 
 
 def chunks_of_text(text: str, bounds: Bounds) -> tuple[DocSection, ...]:
-    """Chunks of a text body: sections of ``### Title``, ``Source: url`` and Markdown, separated by 32 dashes."""
-    return _bounded((_text_chunk(section, bounds) for section in sections(text)), bounds)
+    """Chunks of a text body: sections of ``### Title``, ``Source: url`` and Markdown, separated by 32 dashes. Without
+    separators, a document: a chunk for each part between two headings."""
+    parts = sections(text)
+    if len(parts) == 1:
+        return _bounded(_cut_one(_text_chunk(parts[0], bounds), bounds), bounds)
+    return _bounded(_cut([_text_chunk(section, bounds) for section in parts], bounds), bounds)
 
 
 def sections(text: str) -> tuple[str, ...]:
@@ -157,17 +164,20 @@ def _info_chunks(snippets: Iterable[Mapping[str, Any]], bounds: Bounds) -> Itera
 
 def _chunk(title: str, text: str, url: object, bounds: Bounds) -> DocSection:
     body = _CONTROL.sub("", text).strip()
-    if len(body) > bounds.chunk:
-        body = body[: bounds.chunk].rstrip() + "\n…" + _closing_fence(body[: bounds.chunk])
     return DocSection(one_line(title, bounds.title) or "Untitled section", body, web_address(url, bounds.url))
 
 
-def _closing_fence(cut: str) -> str:
-    """The closing fence of a code block that the cut left open, else empty."""
-    fence = ""
-    for line in cut.splitlines():
-        fence = _fence_after(fence, line)
-    return f"\n{fence}" if fence else ""
+def _cut(chunks: Iterable[DocSection], bounds: Bounds) -> Iterator[DocSection]:
+    """The chunks, of which each that is too long is several."""
+    for chunk in chunks:
+        yield from _cut_one(chunk, bounds) if len(chunk.text) > bounds.chunk else (chunk,)
+
+
+def _cut_one(chunk: DocSection, bounds: Bounds) -> Iterator[DocSection]:
+    """A chunk in pieces that have its title and the headings above them; larger ones where there would be too many."""
+    size = min(max(bounds.piece, 2 * len(chunk.text) // bounds.chunks), bounds.chunk)
+    for headings, text in cut(chunk.text, size, _fence_after):
+        yield replace(chunk, title=one_line(" > ".join([chunk.title, *headings]), bounds.title), text=text)
 
 
 def _fenced(code: str, language: str) -> str:

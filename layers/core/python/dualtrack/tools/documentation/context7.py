@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import httpx
 
+from dualtrack.message_files import as_utf8
 from dualtrack.tools.documentation.chunking import chunks_of_json, chunks_of_text, one_line
 from dualtrack.tools.documentation.values import (
     Context7Error,
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 SEARCH: Final = "/api/v2/libs/search"
 CONTEXT: Final = "/api/v2/context"
 _LIBRARY_ID: Final = re.compile(r"(?!.*/\.+(?:[/@]|$))/[\w.~%+-]+/[\w.~%+-]+(?:[/@][\w.~%+-]+)?")
+_WEB_PAGE: Final = re.compile(r"\s*+<(?:!doctype\s++html|html)\b", re.IGNORECASE)
+"""As a proxy or a portal sends it, with any content type and status 200."""
 _SHORT_PAUSE: Final = 0.25
 _MAX_MOVES: Final = 2
 
@@ -93,7 +96,12 @@ class Context7:
             raise TryLater("Context7 cannot be reached") from error
         if response.status_code != httpx.codes.OK:
             raise refusal(response.status_code, response.headers, text)
-        return FetchedPage(text, "json" in response.headers.get("content-type", ""))
+        kind = response.headers.get("content-type", "")
+        if "html" in kind or _WEB_PAGE.match(text):
+            error = Context7Error("Context7 is not reached: a web page came in place of its answer")
+            error.look_at = "CONTEXT7_URL, and what stands between it and this stage"
+            raise error
+        return FetchedPage(text, "json" in kind)
 
 
 def search_params(library: str, question: str) -> dict[str, str]:
@@ -199,7 +207,7 @@ async def _bounded_text(response: httpx.Response, limit: int) -> str:
         if size > limit:
             raise Context7Error("Context7 answered with more than can be read")
         parts.append(part)
-    return b"".join(parts).decode("utf-8", errors="replace")
+    return as_utf8(b"".join(parts)).decode("utf-8-sig", errors="replace")
 
 
 def _library(item: Mapping[str, Any], settings: RetrievalSettings) -> LibraryMatch | None:

@@ -199,6 +199,8 @@ async def _page(library: LibraryMatch, way: str, kind: str, session: Session) ->
     except Context7Error as error:
         session.responses.pop(key, None)
         raise _Unreadable(str(error)) from error
+    if not chunks:  # what has no documentation today may have some tomorrow
+        session.responses.pop(key, None)
     return Sections(replace(library, id=identity), chunks, (key,))
 
 

@@ -71,11 +71,11 @@ def documentation_for(query: str, deps: Dependencies, *, rerank: bool = True) ->
     """The best sections of documentation for the query, with their sources. ``rerank``: whether Claude chooses them.
 
     Takes at most ``settings.limits.total`` seconds (28, within the contract's 30) and never raises: a failure becomes
-    an error result with the reason.
+    an error result with the reason, which costs no credits.
     """
     question = " ".join(query.split())[:MAX_QUERY_CHARACTERS]
     if not question:
-        return failed("the query is empty")
+        return _unanswered("the query is empty")
     total = deps.settings.limits.total
     session = Session(deps, Stages(deps.settings.limits), rerank=rerank)
     return replace(_searched(question, session, total), left_out=_left_out(session))
@@ -89,15 +89,20 @@ def _searched(question: str, session: Session, total: float) -> ToolResult:
         session.has_documentation = isinstance(error, LibraryUnavailable)
         if error.look_at:
             deps.logger.info("Context7 refused the request", extra={"look_at": error.look_at})
-        return failed(f"documentation search: {error}")
+        return _unanswered(f"documentation search: {error}")
     except TimeoutError:
         session.has_documentation = False
-        return failed(f"documentation search took longer than {total:g} s")
+        return _unanswered(f"documentation search took longer than {total:g} s")
     except Exception as error:  # noqa: BLE001 - a tool's failure is a result (CONTRACT 7), never an exception
         deps.logger.info("documentation search failed", extra={"error_type": type(error).__name__})
-        return failed("documentation search failed with an internal error")
+        return _unanswered("documentation search failed with an internal error")
     finally:
         _log(session)
+
+
+def _unanswered(reason: str) -> ToolResult:
+    """No documentation, for this reason: nobody pays for that."""
+    return replace(failed(reason), charged=False)
 
 
 async def _search(question: str, session: Session) -> ToolResult:

@@ -34,10 +34,12 @@ class SearchLimits:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Limits of untrusted input and of what the model gets, in characters unless the name says otherwise."""
+    """Limits of untrusted input and of what the model gets, in characters unless the name says otherwise. A section of
+    more than ``chunk`` is cut into pieces of about ``piece``."""
 
     response_bytes: int = 4_000_000
     chunk: int = 8_000
+    piece: int = 2_000
     chunks: int = 400
     title: int = 200
     url: int = 500
