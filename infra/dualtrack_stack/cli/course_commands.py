@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import unicodedata
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -93,22 +94,35 @@ def list_(stack: TargetOptions, *, as_json: bool) -> None:
 @click.argument("title")
 @stack_options
 def delete(stack: TargetOptions, title: str) -> None:
-    """Remove the course with this TITLE."""
+    """Remove the course with this TITLE. Case and blanks need not be given exactly, as long as one course alone is
+    meant.
+    """
     with exit_codes(), open_target(stack, report) as target, as_admin(target) as client:
         documents: Sequence[answers.CorpusDocument] = client.call("GET", corpus_path(_CORPUS))["documents"]
-        matching = [
-            document for document in documents if document["title"].casefold() == title.strip().casefold()
-        ]
-        if not matching:
+        document = _of_title(documents, title)
+        path = f"{corpus_path(_CORPUS)}/documents/{document['document_id']}"
+        fail_with(ended(client, client.call("DELETE", path)))
+        click.echo(f"{one_line(document['title'], 300)} is no longer searched.")
+
+
+def _of_title(documents: Sequence[answers.CorpusDocument], title: str) -> answers.CorpusDocument:
+    """The one document with this title: exactly, else but for case, blanks and normal form."""
+    for form in (str, _folded):
+        named = [document for document in documents if form(document["title"]) == form(title)]
+        if len(named) == 1:
+            return named[0]
+        if named:
+            several = "; ".join(f"'{one_line(document['title'], 100)}'" for document in named)
             raise RequestRefused(
-                404, "not_found", f"There is no course '{title}'; `dualtrack courses list` shows them", {}
+                404, "not_found", f"Several courses are called so: {several}. Name one exactly", {}
             )
-        for document in matching:
-            job = ended(
-                client, client.call("DELETE", f"{corpus_path(_CORPUS)}/documents/{document['document_id']}")
-            )
-            fail_with(job)
-            click.echo(f"{document['title']} is no longer searched.")
+    raise RequestRefused(
+        404, "not_found", f"There is no course '{title}'; `dualtrack courses list` shows them", {}
+    )
+
+
+def _folded(title: str) -> str:
+    return " ".join(unicodedata.normalize("NFKC", title).casefold().split())
 
 
 def _print_summary(job: answers.CorpusJob | None, refused: Sequence[tuple[str, str]]) -> None:

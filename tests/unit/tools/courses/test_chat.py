@@ -180,16 +180,33 @@ def test_sources_have_the_lessons_link_or_the_courses_or_none() -> None:
     assert links["Making Tables - Lesson 2"] == ""
 
 
-@pytest.mark.parametrize("tool", ["search_course_content", "get_course_outline"])
-def test_an_unknown_name_is_refused_with_the_titles(tool: str) -> None:
-    arguments = {"query": "oak"} if tool == "search_course_content" else {}
+@pytest.mark.parametrize(
+    ("tool", "arguments", "helps"),
+    [
+        (
+            "search_course_content",
+            {"query": "cedar"},
+            "The search in all courses:\n\n[Building Boats - Lesson 0]",
+        ),
+        ("get_course_outline", {}, "Their outlines:\n\nCourse: Making Tables\nLessons: 2\nLesson 0: Planks"),
+    ],
+)
+def test_an_unknown_name_costs_nothing_and_needs_no_further_round(
+    tool: str, arguments: dict[str, str], helps: str
+) -> None:
     with courses_world(BOATS, TABLES) as (world, _):
-        record = call(world, tool, course_name="quantum\nphysics", **arguments)
+        named = {"course_name": "crafting\nbig tablecloths", **arguments}
+        world.model.script.add(
+            {"content": [{"type": "tool_use", "name": tool, "input": named}], "kind": "turn"},
+            {"text": "There is no such course.", "kind": "turn"},
+        )
+        chat, (record,) = asked(world, "Go on.")
     assert record.call is not None
-    assert record.call.is_error
-    assert record.content == (
-        "No course found matching 'quantum physics'. There are: Building Boats; Making Tables."
+    assert (record.call.is_error, chat["credits_used"]) == (False, 5)
+    assert record.content.startswith(
+        "There is no course 'crafting big tablecloths'. The nearest titles: 'Making Tables'; 'Building Boats'. "
     )
+    assert helps in record.content
 
 
 def test_an_outline() -> None:

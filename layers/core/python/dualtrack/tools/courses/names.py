@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,8 +13,14 @@ from dualtrack.tools.courses.settings import DEFAULT
 from dualtrack.tools.courses.subjects import Subjects, telling
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
     from dualtrack.tools.courses.index import CourseIndex
     from dualtrack.tools.courses.settings import CourseSettings
+
+    Array = NDArray[Any]
 
 
 def resolve(
@@ -28,10 +34,9 @@ def resolve(
     """
     titles = [course.title for course in index.catalogue]
     said = telling(name)
-    wanted = tuple(map(folded, said))
-    if not wanted:
+    if not said:
         return None
-    likeness = [_likeness(wanted, tuple(map(folded, telling(title)))) for title in titles]
+    likeness = _likenesses(said, titles)
     best = max(range(len(titles)), key=likeness.__getitem__, default=0)
     if titles and likeness[best] == (1.0, 1.0):
         return titles[best]
@@ -44,12 +49,36 @@ def resolve(
         return titles[best]
     if (course := subjects.course_of(said)) is not None:
         return titles[course]
-    is_known = name_vector and knows(index.model, name)
-    if index.title_vectors is not None and is_known and comparable(index.title_vectors, name_vector):
-        close = cosines(index.title_vectors, name_vector)
-        if len(close) and close.max() >= settings.like_in_meaning:
-            return titles[int(np.argmax(close))]
+    close = _in_meaning(index, name, name_vector)
+    if close is not None and close.max() >= settings.like_in_meaning:
+        return titles[int(np.argmax(close))]
     return None
+
+
+def nearest(
+    index: CourseIndex, name: str, name_vector: bytes | None = None, settings: CourseSettings = DEFAULT
+) -> tuple[str, ...]:
+    """The titles nearest to a name that means none, best first, at most ``settings.nearest``: alike in words or, if
+    there are vectors, in meaning, as far as each counts for `resolve`."""
+    titles = [course.title for course in index.catalogue]
+    in_words = [share / settings.like_in_words for share, _ in _likenesses(telling(name), titles)]
+    close = _in_meaning(index, name, name_vector)
+    in_meaning = [0.0] * len(titles) if close is None else (close / settings.like_in_meaning).tolist()
+    order = sorted(range(len(titles)), key=lambda at: -max(in_words[at], in_meaning[at]))
+    return tuple(titles[at] for at in order[: settings.nearest])
+
+
+def _in_meaning(index: CourseIndex, name: str, name_vector: bytes | None) -> Array | None:
+    """The cosine of each title to the name; None without vectors, or if the model does not know its script."""
+    known = name_vector if name_vector and knows(index.model, name) else None
+    if index.title_vectors is None or not len(index.title_vectors) or known is None:
+        return None
+    return cosines(index.title_vectors, known) if comparable(index.title_vectors, known) else None
+
+
+def _likenesses(said: tuple[str, ...], titles: Sequence[str]) -> list[tuple[float, float]]:
+    wanted = tuple(map(folded, said))
+    return [_likeness(wanted, tuple(map(folded, telling(title)))) for title in titles]
 
 
 def _likeness(name: tuple[str, ...], title: tuple[str, ...]) -> tuple[float, float]:

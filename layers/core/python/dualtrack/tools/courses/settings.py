@@ -18,7 +18,8 @@ class CourseSettings:
     over the first ``depth`` chunks of each ranking.
     ``like_in_words`` (a share of a name's letter groups) and ``like_in_meaning`` (a cosine): the similarity from which
     a name means a course's title. A word is a course's subject from ``share_of_subject`` of all its chunks on; if no
-    title has it, from ``chunks_of_subject`` chunks on. ``embed_seconds``: for the query's vector. ``checked_every``:
+    title has it, from ``chunks_of_subject`` chunks on. ``nearest``: titles that answer a name which means none.
+    ``embed_seconds``: for the query's vector. ``checked_every``:
     seconds between two checks for a newer index.
     """
 
@@ -34,6 +35,7 @@ class CourseSettings:
     like_in_meaning: float = 0.45
     share_of_subject: float = 0.75
     chunks_of_subject: int = 3
+    nearest: int = 3
     embed_seconds: float = 10.0
     checked_every: float = 3.0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Final
 
 from annotated_types import Ge, MaxLen, MinLen
@@ -9,7 +10,7 @@ from annotated_types import Ge, MaxLen, MinLen
 from dualtrack import tool
 from dualtrack.text import clean, one_line
 from dualtrack.tool_values import Source, ToolResult, failed, titles
-from dualtrack.tools.courses.names import resolve
+from dualtrack.tools.courses.names import nearest, resolve
 from dualtrack.tools.courses.ranking import search
 from dualtrack.tools.search_needs import SearchNeeds
 
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 NO_COURSES: Final = "There are no course materials yet."
 MAX_QUERY_CHARACTERS: Final = 1_000
 MAX_NAME_CHARACTERS: Final = 300
-MAX_TITLES: Final = 50
-"""Maximum titles that are listed for an unknown name."""
 
 
 @tool(effect="reads")
@@ -72,20 +71,26 @@ def get_course_outline(
     title = _title(needs.courses, index, course_name)
     course = index.course(title) if title else None
     if course is None:
-        return _refused(index, course_name)
+        titles = _nearest(needs.courses, index, course_name)
+        outlines = (_outline(near) for near in map(index.course, titles) if near)
+        return _of_no_course(course_name, titles, "Their outlines:\n\n" + "\n\n".join(outlines))
     return ToolResult(_outline(course), sources=(Source(course.title, course.link),))
 
 
 def find(
     library: CourseLibrary, query: str, course_name: str | None, lesson_number: int | None
 ) -> ToolResult:
-    """The results of a query, optionally only in a course or in lessons of a number."""
+    """The results of a query, optionally only in a course or in lessons of a number. For a name that means no course,
+    the nearest titles and what all courses have, so that no further call is needed; that costs no credits."""
     index = library.index()
     if index is None:
         return ToolResult(NO_COURSES)
     title = _title(library, index, course_name) if course_name else None
     if course_name and title is None:
-        return _refused(index, course_name)
+        found = find(library, query, None, lesson_number)
+        text = f"The search in all courses:\n\n{found.content}"
+        told = _of_no_course(course_name, _nearest(library, index, course_name), text)
+        return replace(found, content=told.content, charged=False)
     vector = library.vector(index, query)
     near = library.nearest(index, vector, title, lesson_number)
     hits = search(index, query, vector, title, lesson_number, library.settings, near)
@@ -99,20 +104,29 @@ def find(
 
 def _title(library: CourseLibrary, index: CourseIndex, name: str) -> str | None:
     """The title that a name means; embeds the name only if words do not decide."""
-    name = one_line(clean(name))[:MAX_NAME_CHARACTERS]
+    name = _cleaned(name)
     return resolve(index, name, settings=library.settings) or resolve(
         index, name, library.vector(index, name), library.settings
     )
 
 
-def _refused(index: CourseIndex, name: str) -> ToolResult:
-    titles = [course.title for course in index.catalogue]
-    more = f"; and {len(titles) - MAX_TITLES} more" if len(titles) > MAX_TITLES else ""
-    there_are = f"There are: {'; '.join(titles[:MAX_TITLES])}{more}." if titles else NO_COURSES
+def _nearest(library: CourseLibrary, index: CourseIndex, name: str) -> tuple[str, ...]:
+    name = _cleaned(name)
+    return nearest(index, name, library.vector(index, name), library.settings)
+
+
+def _of_no_course(name: str, titles: Sequence[str], text: str) -> ToolResult:
+    """The answer to a name that means no course, with what helps to do without it."""
+    if not titles:
+        return ToolResult(NO_COURSES, charged=False)
+    near = "; ".join(f"'{title}'" for title in titles)
     return ToolResult(
-        f"No course found matching '{one_line(clean(name))[:MAX_NAME_CHARACTERS]}'. {there_are}",
-        is_error=True,
+        f"There is no course '{_cleaned(name)}'. The nearest titles: {near}. {text}", charged=False
     )
+
+
+def _cleaned(name: str) -> str:
+    return one_line(clean(name))[:MAX_NAME_CHARACTERS]
 
 
 def _nothing(title: str | None, lesson_number: int | None) -> str:
