@@ -3,21 +3,24 @@ docs/retrieval.md).
 
 Reads, cuts, indexes and ranks courses as the product does, by keywords, by meaning and by both, with and without the
 prefix that a chunk's text gets before it is embedded. The five hits that the tool returns count; of those, apart, the
-ones that a cut makes sources. Vectors come from the local model through the product's Voyage client and a Voyage-shaped
+ones that recorded answers have used. Vectors come from the local model through the product's Voyage client and a Voyage-shaped
 loopback endpoint.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from dualtrack.knowledge.minilm import NAME
+from dualtrack.memory.used_sources import used_sources
 from dualtrack.tools.courses.index import build
 from dualtrack.tools.courses.ranking import search
 from dualtrack.tools.courses.settings import CourseSettings
-from dualtrack.tools.courses.tools import cited
 from dualtrack.tools.courses.values import LessonChunk, embedded_text, location_of
 from rich.console import Console
 from rich.table import Table
@@ -29,14 +32,16 @@ from bench.retrieval.report import Scores, differences, means, pooled
 from tests.servers.voyage import FakeVoyage, serve_voyage
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from dualtrack.tools.courses.values import Hit
 
     from bench.courses.corpora import Question
 
 HITS: Final = 5
-CUTS: Final = (0.0, 0.5, 0.6, 0.65, 0.7, 0.8)
+ANSWERS: Final = Path(__file__).with_name("courses") / "answers.json"
+"""What a model has answered (Claude, 2026-11-28) that read the five passages and the profile's prompt, without knowing
+any labels: by question."""
 Text = Callable[[LessonChunk], str]
 
 
@@ -86,12 +91,20 @@ def figures(order: Sequence[int], labels: Sequence[frozenset[str]], question: Qu
     }
 
 
-def sources_of(hits: Sequence[Hit], held: Mapping[str, frozenset[str]], fit: float) -> tuple[int, int]:
-    """How many sources of hits are lessons that answer the question, and how many are not. ``held``: each lesson's
-    relevant labels by its location."""
-    lessons = {hit.location for hit in cited(hits, fit)}
-    right = sum(bool(held[lesson]) for lesson in lessons)
-    return right, len(lessons) - right
+def sources_of(
+    question: str, answer: str | None, hits: Sequence[Hit], held: Mapping[str, frozenset[str]]
+) -> tuple[int, int]:
+    """How many of an answer's sources are lessons that answer the question, and how many are not; without an answer,
+    of all that was found. ``held``: each lesson's relevant labels by its location."""
+    passages: dict[str, list[str]] = {}
+    for hit in hits:
+        passages.setdefault(hit.location, []).append(hit.chunk.text)
+    lessons = list(passages)
+    used: Collection[int] = range(len(lessons))
+    if answer is not None:
+        used = used_sources(question, answer, lessons, list(passages.values()))
+    right = sum(bool(held[lessons[at]]) for at in used)
+    return right, len(used) - right
 
 
 def _best(labels: Sequence[frozenset[str]], question: Question) -> list[int]:
@@ -128,35 +141,36 @@ def evaluate(corpus: Corpus, voyage: FakeVoyage) -> Scores:
     return scores
 
 
-def cuts(corpus: Corpus, voyage: FakeVoyage) -> dict[float, list[tuple[int, int]]]:
-    """For each cut, the right and the wrong sources of each question with the product's settings."""
+def cited(corpus: Corpus, voyage: FakeVoyage) -> dict[str, list[tuple[int, int]]]:
+    """The right and the wrong sources of each question with the product's settings: of all that is found, and of the
+    recorded answers."""
     asked = [entry.text for entry in corpus.questions]
     vectors, queries = asyncio.run(embedded([embedded_text(chunk) for chunk in corpus.chunks], asked, voyage))
-    index = build(corpus.courses, corpus.chunks, "bench", vectors, queries[:1] * len(corpus.courses))
-    found: dict[float, list[tuple[int, int]]] = {cut: [] for cut in CUTS}
+    index = build(corpus.courses, corpus.chunks, NAME, vectors, queries[:1] * len(corpus.courses))
+    answers = json.loads(ANSWERS.read_bytes())
+    found: dict[str, list[tuple[int, int]]] = {"all that is found": [], "what the answer used": []}
     for entry, query in zip(corpus.questions, queries, strict=True):
         held: dict[str, frozenset[str]] = {}
         for chunk in corpus.chunks:
             place = location_of(chunk.course_title, chunk.lesson_number)
             held[place] = held.get(place, frozenset()) | corpus.labels(chunk, entry)
         hits = search(index, entry.text, query)
-        for cut in CUTS:
-            found[cut].append(sources_of(hits, held, cut))
+        for counted, answer in zip(found.values(), (None, answers[entry.text]), strict=True):
+            counted.append(sources_of(entry.text, answer, hits, held))
     return found
 
 
-def table_of_cuts(corpora: Sequence[Corpus], voyage: FakeVoyage, title: str) -> Table:
+def table_of_sources(corpora: Sequence[Corpus], voyage: FakeVoyage, title: str) -> Table:
     """The means over the questions of all corpora."""
-    measured = [cuts(corpus, voyage) for corpus in corpora]
+    measured = [cited(corpus, voyage) for corpus in corpora]
     table = Table(
-        "sources from the fit", "right", "wrong", "share right", "questions with a right one", title=title
+        "sources", "right", "wrong", "wrong for a right one", "questions with a right one", title=title
     )
-    for cut in CUTS:
-        pairs = [pair for found in measured for pair in found[cut]]
+    for name in measured[0]:
+        pairs = [pair for found in measured for pair in found[name]]
         right, wrong = (sum(values) / len(pairs) for values in zip(*pairs, strict=True))
         met = sum(bool(right_one) for right_one, _ in pairs) / len(pairs)
-        share = right / (right + wrong)
-        table.add_row(f"{cut}", f"{right:.2f}", f"{wrong:.2f}", f"{share:.3f}", f"{met:.3f}")
+        table.add_row(name, f"{right:.2f}", f"{wrong:.2f}", f"{wrong / right:.2f}", f"{met:.3f}")
     return table
 
 
@@ -166,8 +180,8 @@ def main() -> None:
     corpora = (samples(), *documentation())
     with serve_voyage(FakeVoyage(embed=RememberingModel().embed)) as voyage:
         measured = {corpus.name: evaluate(corpus, voyage) for corpus in corpora}
-        console.print(table_of_cuts(corpora[:1], voyage, "Sources, sample courses"))
-        console.print(table_of_cuts(corpora[1:], voyage, "Sources, documentation"))
+        console.print(table_of_sources(corpora[:1], voyage, "Sources, sample courses"))
+        console.print(table_of_sources(corpora[1:], voyage, "Sources, documentation"))
     for corpus in corpora:
         console.print(f"{corpus.name}: {len(corpus.chunks)} chunks, {len(corpus.questions)} questions")
     own, others = measured[corpora[0].name], pooled([measured[corpus.name] for corpus in corpora[1:]])

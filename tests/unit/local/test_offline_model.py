@@ -373,7 +373,7 @@ Bananas are yellow.
 
 def test_an_answer_extracts_what_matches_and_names_its_source() -> None:
     said = answer(
-        ("retrieve_documentation", {"query": "x"}, DOCUMENT, False), question="[ID:q3] How do I set up OAuth?"
+        ("retrieve_documentation", {"query": "OAuth"}, DOCUMENT, False), question="[ID:q3] How is it set up?"
     )
     assert said.startswith(MARK)
     assert '```python\n# ### not a heading\nsession = OAuth1Session("key")\n' + "-" * 32 + "\n```" in said

@@ -25,6 +25,8 @@ MARK = "*(Built-in offline model: fixed rules and extracts, no language model.)*
 _NOTE = re.compile(r"^\*\((?:Built-in offline model|Sent with this prompt)[^\n]*\)\*$", re.MULTILINE)
 
 MAX_SECTIONS = 4
+NEAR = 0.7
+"""A section is quoted from this share of the best one's score on (docs/retrieval.md, sources)."""
 MAX_SENTENCES = 2
 MAX_WHOLE = 1_500
 """Up to this length a result without titles is shown whole."""
@@ -77,7 +79,8 @@ def _from_outcome(outcome: Outcome, wanted: frozenset[str]) -> str:
         return f"The tool `{outcome.tool}` gave no result: {_shortened(reason, 400)}"
     if outcome.tool == FULL_CONTEXT:
         return _from_record(str(outcome.input.get("id", "")), outcome.text, wanted)
-    return _from_json(outcome) or _from_document(outcome, wanted)
+    searched = frozenset(words(str(outcome.input.get("query", ""))))
+    return _from_json(outcome) or _from_document(outcome, searched or wanted)
 
 
 def _from_json(outcome: Outcome) -> str:
@@ -129,12 +132,10 @@ def _from_document(outcome: Outcome, wanted: frozenset[str]) -> str:
         start = _shortened(" ".join(sentences(outcome.text)[:3]), 600)
         return f"`{outcome.tool}` answered, but nothing in it matches the question. It begins: {start}"
     # Documents come best first, so an earlier one wins a near tie.
-    positions = sorted(
-        range(len(matching)),
-        key=lambda position: _score(matching[position], wanted) - position / 10,
-        reverse=True,
-    )
-    ranked = [matching[position] for position in sorted(positions[:MAX_SECTIONS])]
+    scores = [_score(section, wanted) - 0.3 * position for position, section in enumerate(matching)]
+    positions = sorted(range(len(matching)), key=scores.__getitem__, reverse=True)[:MAX_SECTIONS]
+    near = [position for position in positions if scores[position] >= NEAR * max(scores)]
+    ranked = [matching[position] for position in sorted(near)]
     shown = [_shown(section, wanted) for section in ranked]
     return "\n\n".join((f"From `{outcome.tool}`:", *shown, _sources(ranked))).rstrip()
 

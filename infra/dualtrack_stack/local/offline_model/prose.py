@@ -10,10 +10,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _STOP_WORDS = """
-a about after again all also an and any are as ask at be been before but by can could did do does
+a about after again all also an and any are as ask at be been before but by bye can could did do does
 earlier find for from full get give had has have hello hey hi how i if in into is it its just know
-let like me more my need new no not of on one or our out over please previous should show so some
-such tell than that the their them then there these they thing this those to us use used using want
+let like me more my need new no not of ok okay on one or our out over please previous should show so
+some such tell than thank thanks that the their them then there these they thing this those to us use used using want
 was way we were what when where which who why will with without would you your
 """
 _STOP = frozenset(_STOP_WORDS.split())

@@ -51,6 +51,12 @@ _SAMPLES = (
 )
 """Tool and question; the groups are the tool's arguments."""
 
+_COMMON = re.compile(
+    r"\b(?:capital|population|president|weather) (?:of|in)\b|\btell me a joke\b|\bhow (?:tall|far|old) is\b"
+    r"|\bwho (?:wrote|painted|invented|won)\b|\bwhat (?:day|time) is it\b",
+    re.IGNORECASE,
+)
+"""What everybody knows, or nobody here: no course is searched for it."""
 _THEM = re.compile(r"\A\W*list them\b", re.IGNORECASE)
 _ELSEWHERE = _pattern(
     r"\b(?:another|a) course\b[^\n]{0,100}\blesson (?P<number>\d{1,4}) of (?:course )?…", "course_name"
@@ -79,7 +85,7 @@ def calls(
     query = {"query": " ".join(question.split())[:QUERY_LIMIT]}
     if seen.files:
         return
-    if COURSES in offered and words(question):
+    if COURSES in offered and words(question) and not _COMMON.search(question):
         yield COURSES, query
     elif DOCUMENTATION in offered and _topics().search(question):
         yield DOCUMENTATION, query

@@ -108,11 +108,14 @@ class ToolContext(Injected):
 @stored
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A source of an answer. ``record_id`` is the tool call that returned it."""
+    """A source of an answer. ``record_id`` is the tool call that returned it; ``passages``: where in the result's text
+    it stands, from character to character, by which it is known whether an answer has used it
+    (`dualtrack.memory.used_sources`)."""
 
     title: str
     url: str = ""
     record_id: str = ""
+    passages: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

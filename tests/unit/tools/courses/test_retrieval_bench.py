@@ -36,15 +36,20 @@ def test_the_first_relevant_hit_gives_the_reciprocal_rank() -> None:
     assert figures([0, 1, 2], held("", "", "ab"), QUESTION)["MRR"] == pytest.approx(1 / 3)
 
 
-def test_a_source_is_a_lesson_of_a_hit_that_fits() -> None:
+def test_a_source_is_a_lesson_that_the_answer_used() -> None:
+    texts = (
+        "Varnish needs thin coats.",
+        "Glue sets within an hour.",
+        "Press the joint firmly.",
+        "Oak is hard.",
+    )
     hits = [
-        Hit(LessonChunk("A", lesson, 0, ""), "", fit)
-        for lesson, fit in ((1, 0.2), (2, 0.7), (2, 0.7), (3, 0.6))
+        Hit(LessonChunk("A", lesson, 0, text), "") for lesson, text in zip((1, 2, 2, 3), texts, strict=True)
     ]
     relevant = {"A - Lesson 1": frozenset(), "A - Lesson 2": frozenset("a"), "A - Lesson 3": frozenset("b")}
 
-    assert sources_of(hits, relevant, 0.0) == (2, 1)
-    assert sources_of(hits, relevant, 0.65) == (1, 1)
+    assert sources_of("How?", None, hits, relevant) == (2, 1)
+    assert sources_of("How?", "Press it firmly: the glue sets in an hour.", hits, relevant) == (1, 0)
 
 
 def test_only_the_first_five_hits_count() -> None:

@@ -22,9 +22,9 @@ from dualtrack.clock import iso
 from dualtrack.credits.plans import chat_price
 from dualtrack.errors import Superseded
 from dualtrack.events import Event, answer, credits_now, record_stored
-from dualtrack.ids import response_id, thought_id
+from dualtrack.ids import query_id, response_id, thought_id
 from dualtrack.memory.records import Record
-from dualtrack.memory.sources import sources_of
+from dualtrack.memory.sources import sources_of, unused_sources
 from dualtrack.models.prices import rates_of
 from dualtrack.models.receipt_data import TurnCall, at_rates
 from dualtrack.models.stops import MOST_CUTS, SECOND_ANSWER, is_known
@@ -212,6 +212,8 @@ def _recorded_answer(turn: _DecidedTurn, records: Sequence[Record], change: Acco
     response = Record(
         record_id, "message", "assistant", said.text, now, run.number, stop=said.stop, left_out=helped
     )
+    question = next((record.content for record in records if record.record_id == query_id(chat.query)), "")
+    response = replace(response, unused=unused_sources(records, question, said.text))
     after = with_end(_after_settle(turn, change), [*records, response])
     asked = {*turn.sending.asked, *(one for each in run.turns for one in each.sending.asked)}
     is_due, is_noted = is_note_due(asked, said.text, chat.query), bool(said.notes or notes_of(run.turns))
@@ -222,7 +224,7 @@ def _recorded_answer(turn: _DecidedTurn, records: Sequence[Record], change: Acco
         *_thought_event(thought),
         record_stored(record_id, "assistant", "message"),
         credits_now(after.credits_used, 0, after.credits_remaining),
-        answer(said.text, sources_of(records), said.stop, run.number),
+        answer(said.text, sources_of([*records, response]), said.stop, run.number),
     ]
     writes = [
         *stores.chats.turn_writes(chat, run.number, turn.reply, said, after, turn.sending, turn.made),

@@ -29,6 +29,7 @@ MAX_RESULT_BYTES: Final = 2_000_000
 """Maximum size of a stored result in UTF-8, including the note that it was cut (CONTRACT 6)."""
 
 MAX_SOURCES: Final = 50
+MAX_PASSAGES: Final = 20
 MAX_TITLE: Final = 200
 MAX_URL: Final = 1_000
 """Limits for sources, because they are part of the record's item, of events and of the chat object."""
@@ -150,7 +151,7 @@ def _record(
             is_error=result.is_error,
             seconds=seconds,
             turn=turn,
-            sources=_sources(result),
+            sources=_sources(result, is_shifted=call.is_edited),
             media=media,
             reference=reference,
             asked=asked,
@@ -172,13 +173,15 @@ def _edited(call: ToolCall) -> str:
     )
 
 
-def _sources(result: ToolResult) -> tuple[Source, ...]:
-    """The first sources, with short titles. A long URL is left out, because a truncated one would be wrong."""
+def _sources(result: ToolResult, *, is_shifted: bool) -> tuple[Source, ...]:
+    """The first sources, with short titles. A long URL is left out, because a truncated one would be wrong; so are the
+    places of passages in a text that does not stand where it stood (``is_shifted``)."""
     return tuple(
         replace(
             source,
             title=preview(clean(source.title), MAX_TITLE),
             url=clean(source.url) if len(source.url) <= MAX_URL else "",
+            passages=() if is_shifted or "\0" in result.content else source.passages[:MAX_PASSAGES],
         )
         for source in result.sources[:MAX_SOURCES]
     )

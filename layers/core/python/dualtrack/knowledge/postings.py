@@ -69,6 +69,21 @@ class Postings:
             total[rows] += weights(counts, self.lengths[rows] / average, len(self.lengths), k1, b)
         return total
 
+    def shares(self, query: str, rows: Array) -> Array:
+        """Of each of these rows, how much of the query's words it has, from 0 to 1: rare words count more, and those
+        that are nowhere most."""
+        found, total = np.zeros(len(rows)), 0.0
+        for word in asked(query):
+            number = self.find(word)
+            span = (
+                slice(0) if number is None else slice(int(self.firsts[number]), int(self.firsts[number + 1]))
+            )
+            holders = self.chunks[span]
+            rarity = float(np.log1p((len(self.lengths) - len(holders) + 0.5) / (len(holders) + 0.5)))
+            found += rarity * np.isin(rows, holders)
+            total += rarity
+        return found / (total or 1.0)
+
 
 def postings_of(texts: Iterable[str]) -> Postings:
     """The postings of the texts, one row for each."""

@@ -93,6 +93,9 @@ class Record:
     """For a response: the conversation's sums with its query in them, which a fork behind it inherits."""
     continues: str = ""
     """For a query that is no message of the user's: the answer that goes on."""
+    unused: tuple[int, ...] = ()
+    """For a response: the places of the sources that its query's tools returned and that it has not used
+    (`dualtrack.memory.sources`)."""
     left_out: int = 0
     """For a response: the query whose results were left out so that the model's service would answer."""
     form: Form | Literal[""] = ""

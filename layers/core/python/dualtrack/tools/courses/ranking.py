@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dualtrack.knowledge.fusion import ranked, reciprocal_rank_scores
-from dualtrack.knowledge.scripts import knows
+from dualtrack.knowledge.scripts import knows, least_cosine
 from dualtrack.knowledge.vectors import comparable, cosines
 from dualtrack.tools.courses.settings import DEFAULT
 from dualtrack.tools.courses.values import Hit
@@ -35,18 +35,18 @@ def search(
     """At most ``settings.limit`` chunks, optionally only those of a course or of a lesson's number.
 
     ``query_vector``: float32 from the index's model; None for keywords alone, as in a script that the model does not
-    know. Keywords leave out chunks that have none
-    of the query's words; meaning leaves out none. ``near``: rows with their cosines, if an S3 Vectors index has the
-    vectors.
+    know. Keywords leave out chunks that have none of the query's words, meaning what is far from it. ``near``: rows
+    with their cosines, if an S3 Vectors index has the vectors.
     """
     rows = _filtered(index, course_title, lesson_number)
     is_known = settings.ranking != "keywords" and knows(index.model, query)
     meaning = _by_meaning(index, rows, query_vector, near) if is_known else None
     rankings = _rankings(index, rows, query, meaning, settings)
     best = _fused(rankings, settings)[: settings.limit] if len(rows) else []
+    if meaning is not None:
+        best = _near(index, rows, query, meaning, best, settings.least_words)
     chunks = [index.chunk(int(rows[at])) for at in best]
-    fits = _fits(rankings, best, has_words=len(rankings) > 1 or meaning is None)
-    return tuple(Hit(chunk, index.link(chunk), fit) for chunk, fit in zip(chunks, fits, strict=True))
+    return tuple(Hit(chunk, index.link(chunk)) for chunk in chunks)
 
 
 def _filtered(index: CourseIndex, course_title: str | None, lesson_number: int | None) -> Array:
@@ -98,18 +98,13 @@ def _fused(rankings: list[Array], settings: CourseSettings) -> list[int]:
     return [positions[at] for at in ranked(fused)]
 
 
-def _fits(rankings: list[Array], best: list[int], *, has_words: bool) -> list[float]:
-    """How well each of the best rows fits, from 0 to 1: the mean of its shares of each ranking's highest score.
-
-    Rounded, as the cosines of S3 Vectors differ from ours in the last digits.
-    """
-    shares = []
-    for at, scores in enumerate(rankings):
-        # a word's score is 0 without the word; a row's meaning is 1 + cosine
-        above = scores if has_words and at == 0 else np.clip(scores - 1, 0, None)
-        if len(above) and above.max() > 0:
-            shares.append(above[best] / above.max())
-    return np.mean(shares, axis=0).round(3).tolist() if shares else [0.0] * len(best)
+def _near(
+    index: CourseIndex, rows: Array, query: str, meaning: Array, best: list[int], least_words: float
+) -> list[int]:
+    """Those that have to do with the query: by their meaning, or by the words that they share with it."""
+    close = meaning[best] >= 1 + least_cosine(index.model)
+    shares = index.postings.shares(query, rows[best]) >= least_words
+    return [at for at, is_near in zip(best, (close | shares).tolist(), strict=True) if is_near]
 
 
 def _first(scores: Array, depth: int) -> Array:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from dualtrack.tools.courses.library import CourseLibrary
     from dualtrack.tools.courses.values import Course, Hit
 
+_BETWEEN: Final = "\n\n"
 NO_COURSES: Final = "There are no course materials yet."
 MAX_QUERY_CHARACTERS: Final = 1_000
 MAX_NAME_CHARACTERS: Final = 300
@@ -90,16 +91,16 @@ def find(
         found = find(library, query, None, lesson_number)
         text = f"The search in all courses:\n\n{found.content}"
         told = _of_no_course(course_name, _nearest(library, index, course_name), text)
-        return replace(found, content=told.content, charged=False)
+        shift = len(told.content) - len(found.content)
+        sources = tuple(_moved(source, shift) for source in found.sources)
+        return replace(found, content=told.content, sources=sources, charged=False)
     vector = library.vector(index, query)
     near = library.nearest(index, vector, title, lesson_number)
     hits = search(index, query, vector, title, lesson_number, library.settings, near)
     left_out = ("meaning",) if library.lacks_meaning(index, vector, near) else ()
     if not hits:
         return ToolResult(_nothing(title, lesson_number), left_out=left_out)
-    text = "\n\n".join(f"[{hit.location}]\n{hit.chunk.text}" for hit in hits)
-    sources = _sources(cited(hits, library.settings.cited))
-    return ToolResult(text, sources=sources, left_out=left_out, preview=titles(sources))
+    return replace(_found(hits), left_out=left_out)
 
 
 def _title(library: CourseLibrary, index: CourseIndex, name: str) -> str | None:
@@ -108,6 +109,11 @@ def _title(library: CourseLibrary, index: CourseIndex, name: str) -> str | None:
     return resolve(index, name, settings=library.settings) or resolve(
         index, name, library.vector(index, name), library.settings
     )
+
+
+def _moved(source: Source, characters: int) -> Source:
+    """A source whose result stands behind further text."""
+    return replace(source, passages=tuple((a + characters, b + characters) for a, b in source.passages))
 
 
 def _nearest(library: CourseLibrary, index: CourseIndex, name: str) -> tuple[str, ...]:
@@ -135,13 +141,20 @@ def _nothing(title: str | None, lesson_number: int | None) -> str:
     return f"No relevant content found{course}{lesson}."
 
 
-def cited(hits: Sequence[Hit], fit: float) -> tuple[Hit, ...]:
-    """The hits that are sources: the best one, and those of at least this fit."""
-    return tuple(hit for at, hit in enumerate(hits) if at == 0 or hit.fit >= fit)
-
-
-def _sources(hits: tuple[Hit, ...]) -> tuple[Source, ...]:
-    return tuple(dict.fromkeys(Source(hit.location, hit.link) for hit in hits))
+def _found(hits: Sequence[Hit]) -> ToolResult:
+    """The hits as text, and their lessons as sources, with the places of their passages."""
+    parts: list[str] = []
+    passages: dict[tuple[str, str], tuple[tuple[int, int], ...]] = {}
+    at = 0
+    for hit in hits:
+        head = f"[{hit.location}]\n"
+        start, end = at + len(head), at + len(head) + len(hit.chunk.text)
+        key = hit.location, hit.link
+        passages[key] = (*passages.get(key, ()), (start, end))
+        parts.append(f"{head}{hit.chunk.text}")
+        at = end + len(_BETWEEN)
+    sources = tuple(Source(title, link, passages=places) for (title, link), places in passages.items())
+    return ToolResult(_BETWEEN.join(parts), sources=sources, preview=titles(sources))
 
 
 def _outline(course: Course) -> str:

@@ -47,14 +47,10 @@ class LessonChunk:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A chunk that matches a query, and the link of its lesson, else of its course, else empty.
-
-    ``fit``, from 0 to 1, compares it with the corpus's best chunk by words and with that by meaning.
-    """
+    """A chunk that matches a query, and the link of its lesson, else of its course, else empty."""
 
     chunk: LessonChunk
     link: str
-    fit: float = 1.0
 
     @property
     def location(self) -> str:
