@@ -40,7 +40,10 @@ def test_json_has_nodes_and_edges_with_typed_properties() -> None:
     [
         (",Asset,Pump", "node_id is empty"),
         ("a,Asset,", "name is empty"),
-        ("a,As set,Pump", "label is 'As set'; it must be a letter, then letters, digits or _, at most 64"),
+        (
+            "a,As set,Pump",
+            "label is 'As set'; it must be a letter of any script, then letters, digits or _, at most 64",
+        ),
         ("a,As`set,Pump", "label is 'As`set'"),
         (f"a,{'A' * 65},Pump", f"label is '{'A' * 40}…'"),
         (f"{'a' * 201},Asset,Pump", "node_id has 201 characters; at most 200 are taken"),
@@ -62,7 +65,7 @@ def test_a_bad_row_is_named_with_its_line(row: str, words: str) -> None:
         ({"node_id": "a", "label": "A"}, "node 1: has no name"),
         ({"node_id": 1.5, "label": "A", "name": "x"}, "node 1: node_id is not text"),
         ({"node_id": "a", "label": "A", "name": True}, "node 1: name is not text"),
-        ({"node_id": "a", "label": "A", "name": "x", "p": [1]}, "node 1: has a list or an object as p"),
+        ({"node_id": "a", "label": "A", "name": "x", "p": [{}]}, "node 1: has an object or a null in p"),
         ({"node_id": "a", "label": "A", "name": "x", "p": 1e999}, ""),
         ({"node_id": "a", "label": "A", "name": "x", "p": "\ud800"}, "node 1: has an invalid character in p"),
         ({"node_id": "\ud800", "label": "A", "name": "x"}, "node 1: node_id has a control character"),

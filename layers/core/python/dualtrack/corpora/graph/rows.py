@@ -18,11 +18,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from dualtrack.corpora.kinds import FileRefused
 from dualtrack.message_files import as_utf8, not_text
+from dualtrack.text import in_form
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
 Scalar: TypeAlias = bool | int | float | str
+Value: TypeAlias = Scalar | tuple[Scalar, ...]
 """The value of a property. In CSV all values are text; their types are known only after all rows."""
 
 
@@ -33,7 +35,7 @@ class Node(NamedTuple):
     node_id: str
     label: str
     name: str
-    properties: Mapping[str, Scalar]
+    properties: Mapping[str, Value]
 
 
 class EdgeRow(NamedTuple):
@@ -43,7 +45,7 @@ class EdgeRow(NamedTuple):
     start: str
     type: str
     end: str
-    properties: Mapping[str, Scalar]
+    properties: Mapping[str, Value]
 
 
 class Problem(NamedTuple):
@@ -67,10 +69,17 @@ MAX_TEXT: Final = 10_000
 MAX_PROPERTIES: Final = 100
 """Maximum properties of a file, and of a label or type."""
 
+MAX_ITEMS: Final = 1_000
+"""Maximum items of a list."""
+
 MAX_WORD: Final = 64
-_WORD: Final = re.compile(rf"[A-Za-z][A-Za-z0-9_]{{0,{MAX_WORD - 1}}}")
-WORD_RULE: Final = f"a letter, then letters, digits or _, at most {MAX_WORD}"
-"""The rule for names of labels, types and properties."""
+WORD_RULE: Final = f"a letter of any script, then letters, digits or _, at most {MAX_WORD}"
+"""The rule for names of labels, types and properties: they stand in queries as they are."""
+
+LIST: Final = "[]"
+"""How the head of a CSV column ends whose values are lists, with ``;`` between their items."""
+BETWEEN: Final = "\x1f"
+"""What stands between the texts of a list on their way into the engine, and so in none of them."""
 
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 _SHOWN: Final = 40
@@ -100,7 +109,11 @@ def _csv_rows(text: str) -> Iterator[Row]:
     try:
         header = [column.strip() for column in next(reader, [])]
         make = _maker(header)
-        names = [(at, name) for at, name in enumerate(header) if name not in NODE_COLUMNS + EDGE_COLUMNS]
+        names = [
+            (at, name.removesuffix(LIST), name.endswith(LIST))
+            for at, name in enumerate(header)
+            if name not in NODE_COLUMNS + EDGE_COLUMNS
+        ]
         fixed = EDGE_COLUMNS if make is _edge else NODE_COLUMNS
         first, second, third = (header.index(column) for column in fixed)
         width = len(header)
@@ -110,7 +123,14 @@ def _csv_rows(text: str) -> Iterator[Row]:
             if len(row) != width:
                 yield Problem(f"line {reader.line_num}", f"has {len(row)} fields, the header has {width}")
                 continue
-            properties = {name: row[at] for at, name in names if row[at]}
+            properties = {
+                name: tuple(filter(None, map(str.strip, row[at].split(";")))) if is_list else row[at]
+                for at, name, is_list in names
+                if row[at]
+            }
+            if wrong := _wrong_lists(properties):
+                yield Problem(f"line {reader.line_num}", wrong)
+                continue
             yield make(
                 "line",
                 reader.line_num,
@@ -123,7 +143,7 @@ def _csv_rows(text: str) -> Iterator[Row]:
         raise FileRefused(f"is broken at line {reader.line_num}: {error}") from error
 
 
-_Make: TypeAlias = "Callable[[str, int, Any, Any, Any, Mapping[str, Scalar]], Row]"
+_Make: TypeAlias = "Callable[[str, int, Any, Any, Any, Mapping[str, Value]], Row]"
 
 
 def _maker(header: Sequence[str]) -> _Make:
@@ -133,12 +153,19 @@ def _maker(header: Sequence[str]) -> _Make:
         expected = " or ".join(",".join(columns) for columns in (NODE_COLUMNS, EDGE_COLUMNS))
         raise FileRefused(f"has no header of nodes or relationships: its first line must begin {expected}")
     own = NODE_COLUMNS if nodes else EDGE_COLUMNS
-    wrong = _wrong_names([column for column in header if column not in own])
+    wrong = _wrong_names([column.removesuffix(LIST) for column in header if column not in own])
     if wrong:
         raise FileRefused(wrong)
-    if len({column.casefold() for column in header}) < len(header):
+    if len({column.removesuffix(LIST).casefold() for column in header}) < len(header):
         raise FileRefused("has two columns of one name (case does not count)")
     return _node if nodes else _edge
+
+
+def is_word(name: str) -> bool:
+    """Whether this can be the name of a label, a type or a property: an identifier (Unicode, UAX 31) in its usual
+    form."""
+    is_usual = name.isascii() or name == in_form("NFC", name)
+    return name.isidentifier() and name[0] != "_" and len(name) <= MAX_WORD and is_usual
 
 
 def _wrong_names(names: Sequence[str]) -> str:
@@ -147,7 +174,7 @@ def _wrong_names(names: Sequence[str]) -> str:
         return f"has {len(names)} properties; at most {MAX_PROPERTIES} are taken"
     reserved = {*NODE_COLUMNS, *EDGE_COLUMNS}
     for name in names:
-        if not _WORD.fullmatch(name):
+        if not is_word(name):
             return f"has the property {_shown(name)}; a property's name is {WORD_RULE}"
         if name.casefold() in reserved:
             return f"has the property {_shown(name)}; {', '.join(NODE_COLUMNS + EDGE_COLUMNS)} are reserved"
@@ -185,7 +212,11 @@ def _json_row(kind: str, number: int, row: Any, fixed: Sequence[str], make: _Mak
     missing = next((name for name in fixed if name not in row), "")
     if missing:
         return Problem(where, f"has no {missing}")
-    properties = {name: value for name, value in row.items() if name not in fixed and value not in (None, "")}
+    properties = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in row.items()
+        if name not in fixed and value not in (None, "", [])
+    }
     wrong = _wrong_names(list(properties)) or _wrong_values(properties)
     if wrong:
         return Problem(where, wrong)
@@ -204,12 +235,24 @@ def _wrong_values(properties: Mapping[str, Any]) -> str:
     if len({name.casefold() for name in properties}) < len(properties):
         return "has two properties of one name (case does not count)"
     for name, value in properties.items():
-        if not isinstance(value, str | int | float):
-            return f"has a list or an object as {name}; properties are text, numbers or true and false"
-        if isinstance(value, float) and not math.isfinite(value):
-            return f"has a number as {name} that is too large"
-        if isinstance(value, str) and _is_broken(value):
-            return f"has an invalid character in {name}"
+        for item in value if isinstance(value, tuple) else (value,):
+            if not isinstance(item, str | int | float):
+                return f"has an object or a null in {name}; properties are text, numbers, true and false, or lists of these"
+            if isinstance(item, float) and not math.isfinite(item):
+                return f"has a number as {name} that is too large"
+            if isinstance(item, str) and _is_broken(item):
+                return f"has an invalid character in {name}"
+    return _wrong_lists(properties)
+
+
+def _wrong_lists(properties: Mapping[str, Any]) -> str:
+    for name, value in properties.items():
+        if not isinstance(value, tuple):
+            continue
+        if len(value) > MAX_ITEMS:
+            return f"has {len(value):,} items in {name}; at most {MAX_ITEMS:,} are taken"
+        if any(isinstance(item, str) and (BETWEEN in item or not item) for item in value):
+            return f"has an empty text or a control character in {name}"
     return ""
 
 
@@ -225,7 +268,7 @@ def _is_broken(text: str) -> bool:
 
 
 def _node(
-    kind: str, number: int, node_id: Any, label: Any, name: Any, properties: Mapping[str, Scalar]
+    kind: str, number: int, node_id: Any, label: Any, name: Any, properties: Mapping[str, Value]
 ) -> Row:
     wrong = (
         _wrong_text("node_id", node_id, MAX_ID)
@@ -236,7 +279,7 @@ def _node(
     return Problem(f"{kind} {number}", wrong) if wrong else Node(number, node_id, label, name, properties)
 
 
-def _edge(kind: str, number: int, start: Any, type_: Any, end: Any, properties: Mapping[str, Scalar]) -> Row:
+def _edge(kind: str, number: int, start: Any, type_: Any, end: Any, properties: Mapping[str, Value]) -> Row:
     wrong = (
         _wrong_text("from", start, MAX_ID)
         or _wrong_word("type", type_)
@@ -260,15 +303,18 @@ def _wrong_text(column: str, value: Any, most: int) -> str:
 
 def _wrong_word(column: str, value: Any) -> str:
     wrong = _wrong_text(column, value, MAX_ID)
-    if not wrong and not _WORD.fullmatch(value):
+    if not wrong and not is_word(value):
         wrong = f"{column} is {_shown(value)}; it must be {WORD_RULE}"
     return wrong
 
 
-def _too_long(properties: Mapping[str, Scalar]) -> str:
+def _too_long(properties: Mapping[str, Value]) -> str:
     for name, value in properties.items():
-        if isinstance(value, str) and len(value) > MAX_TEXT:
-            return f"{name} has {len(value):,} characters; at most {MAX_TEXT:,} are taken"
+        size = len(value) if isinstance(value, str) else 0
+        if isinstance(value, tuple):
+            size = sum(len(item) for item in value if isinstance(item, str))
+        if size > MAX_TEXT:
+            return f"{name} has {size:,} characters; at most {MAX_TEXT:,} are taken"
     return ""
 
 

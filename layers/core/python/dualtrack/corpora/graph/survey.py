@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from datetime import datetime
+from functools import reduce
 from typing import TYPE_CHECKING, Final
 
-from dualtrack.corpora.graph.rows import MAX_PROPERTIES, EdgeRow, Node, Problem, position_of
+from dualtrack.corpora.graph.rows import LIST, MAX_PROPERTIES, EdgeRow, Node, Problem, position_of
 from dualtrack.tools.graph.schema import NodeLabel, Property, RelationshipType, StoredSchema
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from dualtrack.corpora.graph.rows import Row, Scalar
+    from dualtrack.corpora.graph.rows import Row, Scalar, Value
     from dualtrack.tools.graph.schema import PropertyType
 
 MAX_SHOWN: Final = 20
@@ -30,6 +32,8 @@ MAX_ENDS: Final = 300
 _WHOLE: Final = re.compile(r"0|-?[1-9][0-9]{0,17}")
 _DECIMAL: Final = re.compile(r"-?(?:0|[1-9][0-9]{0,17})\.[0-9]{1,30}(?:[eE][+-]?[0-9]{1,2})?")
 _NUMBER_CHARACTERS: Final = 60
+_MOMENT: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?Z?)?")
+"""A day, or a moment in UTC: one with another offset stays text, since the engine keeps none."""
 _INT64: Final = range(-(2**63), 2**63)
 
 
@@ -59,7 +63,7 @@ class _Table:
     count: int = 0
     ends: dict[tuple[str, str], None] = field(default_factory=dict)
 
-    def take(self, properties: Mapping[str, Scalar], *, is_text: bool) -> str:
+    def take(self, properties: Mapping[str, Value], *, is_text: bool) -> str:
         """Count a row; returns what is wrong with its properties, or an empty string."""
         columns = self.columns
         for name, value in properties.items():
@@ -69,7 +73,9 @@ class _Table:
                 if wrong:
                     return wrong
                 columns[name] = kind_of(value, is_text=is_text)
-            elif known != "STRING":
+            elif isinstance(value, tuple) != known.endswith(LIST):
+                return f"has {'a list' if isinstance(value, tuple) else 'no list'} as {name}, unlike rows before it"
+            elif known not in ("STRING", "STRING[]"):
                 columns[name] = _common(known, kind_of(value, is_text=is_text))
         self.count += 1
         return ""
@@ -84,9 +90,26 @@ class _Table:
         )
 
 
-def kind_of(value: Scalar, *, is_text: bool) -> PropertyType:
+def kind_of(value: Value, *, is_text: bool) -> PropertyType:
     """The column type for a value. Text counts as a number only if the conversion loses nothing: ``007`` and ``1e5``
-    stay text."""
+    stay text. Dates and moments are text in JSON too, as ISO 8601 writes them; a list's items have one type."""
+    if isinstance(value, tuple):
+        kinds = {_kind_of_item(item, is_text=is_text) for item in value}
+        return f"{kinds.pop() if len(kinds) == 1 else reduce(_common, kinds)}[]"  # type: ignore[return-value]
+    if isinstance(value, str) and _MOMENT.fullmatch(value) and _is_moment(value):
+        return "TIMESTAMP" if "T" in value else "DATE"
+    return _kind_of_item(value, is_text=is_text)
+
+
+def _is_moment(text: str) -> bool:
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _kind_of_item(value: Scalar, *, is_text: bool) -> PropertyType:
     if isinstance(value, bool):
         return "BOOL"
     if isinstance(value, int):
@@ -107,7 +130,11 @@ def _kind_of_text(value: str) -> PropertyType:
 def _common(known: PropertyType, other: PropertyType) -> PropertyType:
     if known == other:
         return known
-    return "DOUBLE" if {known, other} == {"INT64", "DOUBLE"} else "STRING"
+    if {known, other} == {"INT64[]", "DOUBLE[]"}:
+        return "DOUBLE[]"
+    if {known, other} == {"INT64", "DOUBLE"}:
+        return "DOUBLE"
+    return "STRING[]" if known.endswith(LIST) else "STRING"
 
 
 class Survey:

@@ -53,7 +53,13 @@ def list_of(element: Kind = UNKNOWN, *, nulls: bool = True) -> Kind:
 
 
 _VALUES: Final[Mapping[type, Kind]] = {type(None): NULL, bool: TRUTH, int: INTEGER, float: FLOAT, str: TEXT}
-_COLUMNS: Final = {"STRING": TEXT, "INT64": INTEGER, "DOUBLE": FLOAT, "BOOL": TRUTH}
+_SCALARS: Final = {"STRING": TEXT, "INT64": INTEGER, "DOUBLE": FLOAT, "BOOL": TRUTH}
+_COLUMNS: Final = {
+    **_SCALARS,
+    **{f"{name}[]": list_of(kind, nulls=False) for name, kind in _SCALARS.items()},
+    "DATE": DATE,
+    "TIMESTAMP": UNKNOWN,
+}
 
 
 def properties_of(schema: StoredSchema) -> Mapping[str, Kind]:
@@ -94,7 +100,7 @@ def require_alike(left: Kind, right: Kind) -> None:
     if not alike(left, right):
         raise QueryFailed(
             f"values of different kinds are compared ({left.name} and {right.name}), which are never equal: "
-            "compare like with like (20 is a number, '20' a text)."
+            "compare like with like (20 is a number, '20' a text, date('2024-01-31') a date)."
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+from unicodedata import category
 
 from dualtrack.tools.graph.engine import QueryFailed
 
@@ -25,6 +26,9 @@ KEYWORDS: Final = frozenset(_KEYWORDS.split())
 QUANTIFIERS: Final = frozenset({"ALL", "ANY", "NONE", "SINGLE"})
 SUBQUERIES: Final = frozenset({"EXISTS", "COUNT"})
 
+_MARKS: Final = [sign for sign in map(chr, range(0x300, 0x10000)) if category(sign) in ("Mn", "Mc")]
+"""Vowel signs and other marks, which stand in words and are no letters to the regular expressions."""
+
 _TOKEN: Final = re.compile(
     r"""(?P<SPACE> \s+ | //[^\n]* | /\*(?:[^*]|\*(?!/))*+\*/ )
       | (?P<FLOAT> \d++\.\d++(?:[eE][+-]?\d+)?+(?!\w) | \d++[eE][+-]?\d++(?!\w) )
@@ -32,9 +36,9 @@ _TOKEN: Final = re.compile(
       | (?P<STRING> '(?:[^'\\]|\\.)*+' | "(?:[^"\\]|\\.)*+" )
       | (?P<ESCAPED> `[^`]++` )
       | (?P<PARAMETER> \$[^\W\d]\w*+ )
-      | (?P<WORD> [^\W\d]\w*+ )
+      | (?P<WORD> [^\W\d][\wMARKS]*+ )
       | (?P<SYMBOL> -> | \.\. | =~ | <> | <= | >= | [-+*/%^=<>.,:;|()\[\]{}] )
-    """,
+    """.replace("MARKS", "".join(_MARKS)),
     re.VERBOSE | re.DOTALL,
 )
 _ESCAPE: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)

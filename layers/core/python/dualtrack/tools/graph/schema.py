@@ -12,7 +12,9 @@ from typing import Final, Literal
 
 from dualtrack.codec import stored
 
-PropertyType = Literal["STRING", "INT64", "DOUBLE", "BOOL"]
+PropertyType = Literal[
+    "STRING", "INT64", "DOUBLE", "BOOL", "DATE", "TIMESTAMP", "STRING[]", "INT64[]", "DOUBLE[]", "BOOL[]"
+]
 
 NODE_ID: Final = "node_id"
 NAME: Final = "name"
