@@ -1,0 +1,52 @@
+"""The process that reads one file: ``python -m dualtrack.plugins.knowledge.reading.child NAME TITLE``.
+
+It reads the file from standard input and writes the document to standard output, as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import astuple
+
+from dualtrack import bounded_process
+from dualtrack.extras import how_to_install
+from dualtrack.plugins.knowledge.documents import DocumentRefused, ReadDocument
+from dualtrack.plugins.knowledge.reading.blocks import MAX_TEXT, Blocks, TooLong
+from dualtrack.plugins.knowledge.reading.kinds import kind_of, reader_of
+from dualtrack.plugins.knowledge.reading.limits import LIMITS
+from dualtrack.plugins.knowledge.reading.titles import title_of
+
+
+def document_of(name: str, data: bytes, title: str) -> ReadDocument:
+    """The document, read in this process. Raises `DocumentRefused`."""
+    kind = kind_of(name, data)
+    blocks = Blocks()
+    try:
+        metadata = reader_of(kind)(data, blocks)
+    except TooLong as error:
+        raise DocumentRefused(f"has more than {MAX_TEXT:,} characters of text: divide it") from error
+    except ModuleNotFoundError as error:  # the layer always has it
+        raise DocumentRefused(f"needs the extra `documents`: {how_to_install('documents')}") from error
+    found = blocks.finished()
+    if not found:
+        raise DocumentRefused("has no text")
+    chosen = title_of(title, metadata, blocks.first_heading, name)
+    return ReadDocument(chosen, kind, found, tuple(sorted(blocks.left_out.items())))
+
+
+def main(name: str, title: str) -> int:
+    """Read standard input within the limits. Returns the exit code."""
+    bounded_process.limit_this(LIMITS)
+    try:
+        found = document_of(name, sys.stdin.buffer.read(), title)
+    except DocumentRefused as reason:
+        return bounded_process.refuse(str(reason))
+    blocks = [astuple(block) for block in found.blocks]
+    answer = {"title": found.title, "kind": found.kind, "blocks": blocks, "left_out": found.left_out}
+    sys.stdout.write(json.dumps(answer, ensure_ascii=True, separators=(",", ":")))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], sys.argv[2]))
