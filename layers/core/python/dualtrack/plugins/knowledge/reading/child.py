@@ -13,24 +13,24 @@ from dualtrack import bounded_process
 from dualtrack.extras import how_to_install
 from dualtrack.plugins.knowledge.documents import DocumentRefused, ReadDocument
 from dualtrack.plugins.knowledge.reading.blocks import MAX_TEXT, Blocks, TooLong
-from dualtrack.plugins.knowledge.reading.kinds import kind_of, reader_of
 from dualtrack.plugins.knowledge.reading.limits import LIMITS
+from dualtrack.plugins.knowledge.reading.readers import read_into
 from dualtrack.plugins.knowledge.reading.titles import title_of
 
 
 def document_of(name: str, data: bytes, title: str) -> ReadDocument:
     """The document, read in this process. Raises `DocumentRefused`."""
-    kind = kind_of(name, data)
     blocks = Blocks()
     try:
-        metadata = reader_of(kind)(data, blocks)
+        kind, metadata = read_into(name, data, blocks)
     except TooLong as error:
         raise DocumentRefused(f"has more than {MAX_TEXT:,} characters of text: divide it") from error
     except ModuleNotFoundError as error:  # the layer always has it
         raise DocumentRefused(f"needs the extra `documents`: {how_to_install('documents')}") from error
     found = blocks.finished()
     if not found:
-        raise DocumentRefused("has no text")
+        left_out = ", ".join(f"{number} {what}" for what, number in blocks.left_out.items())
+        raise DocumentRefused(f"has no text{f', only {left_out}' if left_out else ''}")
     chosen = title_of(title, metadata, blocks.first_heading, name)
     return ReadDocument(chosen, kind, found, tuple(sorted(blocks.left_out.items())))
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from markdown_it import MarkdownIt
 
+from dualtrack.plugins.knowledge.reading.encodings import decoded
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -21,9 +23,9 @@ _PICTURE: Final = re.compile(r"!\[[^\]\n]*+\]\(")
 _ANCHOR: Final = re.compile(r"\s*\{#[^}\n]*\}\s*\Z")
 
 
-def read_markdown(text: str, blocks: Blocks) -> str:
-    """Adds the text's blocks. Returns the title in its front matter, or nothing."""
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
+def read_markdown(data: bytes, blocks: Blocks) -> Sequence[str]:
+    """Adds the text's blocks. Returns the title in its front matter."""
+    text = decoded(data).replace("\r\n", "\n").replace("\r", "\n")
     title = ""
     if matter := _FRONT_MATTER.match(text):
         found = _TITLE.search(matter[1])
@@ -36,7 +38,7 @@ def read_markdown(text: str, blocks: Blocks) -> str:
     at = 0
     while at < len(tokens):
         at = _block(tokens, at, lines, blocks)
-    return title
+    return (title,)
 
 
 def _block(tokens: Sequence[Token], at: int, lines: Sequence[str], blocks: Blocks) -> int:

@@ -5,16 +5,21 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from dualtrack.plugins.knowledge.reading.encodings import decoded
+
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dualtrack.plugins.knowledge.reading.blocks import Blocks
 
 _UNDERLINE: Final = re.compile(r"([=\-~^\"'#*+])\1{2,}\s*+\Z")
 _EMPTY: Final = re.compile(r"\n[^\S\n]*+\n")
 
 
-def read_plain(text: str, blocks: Blocks) -> None:
+def read_txt(data: bytes, blocks: Blocks) -> Sequence[str]:
     """Paragraphs are divided by empty lines. A line over one of ``====`` of its length is a heading; the first kind of
-    line that is used so is of the highest level, as in reStructuredText."""
+    line that is used so is of the highest level, as in reStructuredText. It has no metadata."""
+    text = decoded(data)
     levels: dict[str, int] = {}
     for paragraph in _EMPTY.split(text.replace("\r\n", "\n").replace("\r", "\n")):
         lines = paragraph.strip("\n").split("\n")
@@ -32,6 +37,7 @@ def read_plain(text: str, blocks: Blocks) -> None:
             else:
                 kept.append(line)
         blocks.text("\n".join(kept))
+    return ()
 
 
 def _underlines(line: str, title: str) -> bool:
