@@ -5,9 +5,15 @@ from __future__ import annotations
 import io
 import zipfile
 import zlib
+from typing import IO, Final
 
 from dualtrack.plugins.knowledge.documents import DocumentRefused
 from dualtrack.plugins.knowledge.reading.limits import MAX_PART, MAX_PARTS, MAX_UNPACKED
+
+BROKEN: Final = (
+    zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError, ValueError,
+)  # fmt: skip
+"""What `zipfile` raises for a part that is damaged, locked or packed in an unknown way."""
 
 
 class Archive:
@@ -29,6 +35,23 @@ class Archive:
 
     def part(self, name: str) -> bytes | None:
         """What a part has; None if it is missing or damaged. Raises `DocumentRefused`."""
+        entry = self._measured(name)
+        if entry is None:
+            return None
+        try:
+            return self._zip.read(entry)
+        except BROKEN:
+            return None
+
+    def stream(self, name: str) -> IO[bytes] | None:
+        """A part to be unpacked as it is read. Raises `DocumentRefused`."""
+        entry = self._measured(name)
+        try:
+            return self._zip.open(entry) if entry else None
+        except BROKEN:
+            return None
+
+    def _measured(self, name: str) -> zipfile.ZipInfo | None:
         entry = self._parts.get(name.lower())
         if entry is None:
             return None
@@ -38,7 +61,4 @@ class Archive:
                 f"unpacks to more than {MAX_PART / 1e6:.0f} MB in one part or {MAX_UNPACKED / 1e6:.0f} MB in all: "
                 "divide it"
             )
-        try:
-            return self._zip.read(entry)
-        except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError, ValueError):
-            return None
+        return entry

@@ -72,7 +72,7 @@ class Blocks:
     def table(self, rows: Sequence[Sequence[str]], heads: int = 1, page: int | None = None) -> None:
         """Rows of cells, of which the first ``heads`` are its header. A table of one column is text."""
         kept = [[one_line(tidy(cell)) for cell in row] for row in rows]
-        filled = [row for row in kept if any(row)]
+        filled = _without_empty_columns([row for row in kept if any(row)])
         if not filled:
             return
         heads = sum(any(row) for row in kept[:heads])
@@ -136,6 +136,12 @@ class Blocks:
         self._left -= len(text)
         if self._left < 0:
             raise TooLong
+
+
+def _without_empty_columns(rows: list[list[str]]) -> list[list[str]]:
+    """Each row as wide as the widest, which only has columns that some row fills."""
+    used = sorted({at for row in rows for at, cell in enumerate(row) if cell})
+    return [[row[at] if at < len(row) else "" for at in used] for row in rows]
 
 
 def tidy(text: str) -> str:

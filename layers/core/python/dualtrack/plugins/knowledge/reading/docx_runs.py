@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from dualtrack.plugins.knowledge.reading.drawings import related
 from dualtrack.plugins.knowledge.reading.equations import equation
-from dualtrack.plugins.knowledge.reading.office import attribute, child, children, is_on, local, text_of
+from dualtrack.plugins.knowledge.reading.office import attribute, child, children, is_on, local
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -121,35 +122,12 @@ class Runs:
             elif kind == "docPr" and (described := attribute(item, "descr").strip()):
                 yield f" [{described}] "
             elif kind == "chart":
-                yield from self._related(attribute(item, "id"), "charts")
+                yield from (f"\n{line}" for line in related(self._package, self._name, attribute(item, "id"), "charts", self._blocks))
             elif kind == "relIds":
-                yield from self._related(attribute(item, "dm"), "diagrams")
+                yield from (f"\n{line}" for line in related(self._package, self._name, attribute(item, "dm"), "diagrams", self._blocks))
             stack.extend(reversed(list(children(item))))
         is_object = name == "object" or any(local(item) == "OLEObject" for item in drawing.iter())
         self._blocks.leave_out("embedded objects" if is_object else "pictures", 1 if is_object else pictures)
-
-    def _related(self, relation: str, what: str) -> Iterator[str]:
-        """The words of a diagram; a chart is counted, its title and the names of its data are read."""
-        target = self._package.relations(self._name).get(relation)
-        root = self._package.xml(target.target) if target and target.target else None
-        if root is not None:
-            yield from diagram_text(root)
-        if root is None or what == "charts":
-            self._blocks.leave_out(what)
-
-
-def diagram_text(root: etree._Element) -> Iterator[str]:
-    """The texts of a diagram's or chart's part, each on a line."""
-    for item in root.iter():
-        kind = local(item)
-        if kind == "p":
-            line = "".join(part.text or "" for part in item.iter() if local(part) == "t").strip()
-        elif kind == "v" and any(local(above) in {"strCache", "tx"} for above in item.iterancestors()):
-            line = text_of(item).strip()
-        else:
-            continue
-        if line:
-            yield f"\n{line}"
 
 
 def _notes(package: Package, name: str, kind: str) -> dict[str, etree._Element]:

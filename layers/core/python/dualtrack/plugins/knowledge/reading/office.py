@@ -13,6 +13,7 @@ from urllib.parse import unquote
 from lxml import etree
 
 from dualtrack.plugins.knowledge.documents import DocumentRefused
+from dualtrack.plugins.knowledge.reading.archives import BROKEN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -69,6 +70,25 @@ class Package:
         if not is_whole:
             self._blocks.leave_out("damaged parts")
         return root
+
+    def elements(self, name: str, *tags: str) -> Iterator[etree._Element]:
+        """A large part's elements of these names as they are read, then cleared; what is damaged ends it."""
+        stream = self._archive.stream(name)
+        if stream is None:
+            self._blocks.leave_out("damaged parts")
+            return
+        events = etree.iterparse(
+            stream, tag=[f"{{*}}{tag}" for tag in tags], resolve_entities=False, no_network=True, load_dtd=False,
+            huge_tree=True, remove_comments=True, remove_pis=True,
+        )  # fmt: skip
+        try:
+            for _, element in events:
+                yield element
+                element.clear()
+                while element.getprevious() is not None:
+                    del element.getparent()[0]  # type: ignore[union-attr]
+        except (etree.XMLSyntaxError, *BROKEN):
+            self._blocks.leave_out("damaged parts")
 
     def title(self) -> str:
         """As its properties say."""

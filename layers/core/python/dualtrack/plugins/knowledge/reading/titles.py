@@ -28,14 +28,14 @@ _PLACEHOLDERS: Final = frozenset(
         "word document", "microsoft word document", "workbook", "book1", "sheet1", "mappe1", "document1", "dokument1",
         "unbenannt", "sans titre", "sin título", "senza titolo", "sem título", "без названия", "презентация powerpoint",
         "無題", "无标题", "無標題", "제목 없음", "タイトルなし", "powerpoint プレゼンテーション", "powerpoint 演示文稿",
-        "test", "output", "index", "readme",
+        "(anonymous)", "anonymous", "(unspecified)", "contents", "table of contents", "inhaltsverzeichnis", "output", "index", "readme",
     )
 )  # fmt: skip
 
 
 def title_of(given: str, metadata: Iterable[str], heading: str, name: str) -> str:
     """One line of 1 to 300 characters."""
-    for text in (given, *(_meant(text) for text in metadata), heading, _without_ending(name), name):
+    for text in (given, *(_meant(text) for text in (*metadata, heading)), _without_ending(name), name):
         if title := on_one_line(text):
             return title
     return "Untitled"
