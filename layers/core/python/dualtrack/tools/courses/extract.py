@@ -1,29 +1,25 @@
 """The text of a PDF or DOCX, read in a separate process, so that a hostile file exhausts only that process.
 
-`extracted` starts ``python -m dualtrack.tools.courses.extract pdf|docx``, which reads the file from standard input and
-writes the text to standard output. If it refuses the file, it writes the reason and exits with code 3.
+`extracted` runs ``python -m dualtrack.tools.courses.extract pdf|docx`` (`dualtrack.runtime.bounded_process`).
 """
 
 from __future__ import annotations
 
 import io
-import os
-import resource
-import subprocess
 import sys
 import zipfile
 from typing import TYPE_CHECKING, Final
 
 from dualtrack.extras import how_to_install
-from dualtrack.runtime.environment import for_a_child
+from dualtrack.runtime import bounded_process
+from dualtrack.runtime.bounded_process import Limits
 from dualtrack.tools.courses.values import DocumentRefused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-SECONDS: Final = 60
-MEMORY: Final = 1_500_000_000
-"""Bytes of address space; a PDF of 1,000 pages needs a fifth of it."""
+LIMITS: Final = Limits(seconds=60, memory=1_500_000_000)
+"""A PDF of 1,000 pages needs a fifth of the memory."""
 
 MAX_UNPACKED: Final = 100_000_000
 """Maximum unpacked bytes of a DOCX; the file has at most 20 MB."""
@@ -31,42 +27,32 @@ MAX_UNPACKED: Final = 100_000_000
 MAX_TEXT: Final = 5_100_000
 """Characters after which reading stops; `documents.MAX_CHARACTERS` is the maximum that is accepted."""
 
-_REFUSED: Final = 3
-
 
 def extracted(kind: str, data: bytes) -> str:
     """The text of a file. Raises `DocumentRefused`."""
-    command = [sys.executable, "-m", "dualtrack.tools.courses.extract", kind]
-    modules = os.pathsep.join(path for path in sys.path if path)
-    environment = {"PYTHONPATH": modules, "PYTHONUTF8": "1", **for_a_child()}
     try:
-        done = subprocess.run(  # noqa: S603 - our own program, the file on its input
-            command, input=data, capture_output=True, env=environment, timeout=2 * SECONDS, check=False
-        )
-    except subprocess.TimeoutExpired as error:
-        raise DocumentRefused(f"takes longer than {SECONDS} seconds to read") from error
-    if done.returncode == _REFUSED:
-        raise DocumentRefused(done.stdout.decode())
-    if done.returncode:
-        raise DocumentRefused(f"cannot be read as {kind.upper()} within the limits of memory and time")
-    return done.stdout.decode()
+        return bounded_process.run("dualtrack.tools.courses.extract", (kind,), data, LIMITS).decode()
+    except bounded_process.Refused as reason:
+        raise DocumentRefused(str(reason)) from reason
+    except bounded_process.TookTooLong as error:
+        raise DocumentRefused(f"takes longer than {LIMITS.seconds} seconds to read") from error
+    except bounded_process.Failed as error:
+        raise DocumentRefused(
+            f"cannot be read as {kind.upper()} within the limits of memory and time"
+        ) from error
 
 
 def main(kind: str) -> int:
     """Read standard input within the limits. Returns the exit code."""
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    bounded_process.limit_this(LIMITS)
     data = sys.stdin.buffer.read()
     try:
         parts = _pdf(data) if kind == "pdf" else _docx(data)
         sys.stdout.buffer.write(_joined(parts).encode("utf-8", "replace"))
     except DocumentRefused as reason:
-        sys.stdout.buffer.write(str(reason).encode())
-        return _REFUSED
+        return bounded_process.refuse(str(reason))
     except ModuleNotFoundError:  # the layer always has it
-        sys.stdout.buffer.write(f"needs the extra `documents`: {how_to_install('documents')}".encode())
-        return _REFUSED
+        return bounded_process.refuse(f"needs the extra `documents`: {how_to_install('documents')}")
     return 0
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from dualtrack import bounded_process
+from dualtrack.runtime import bounded_process
 from dualtrack.plugins.knowledge.documents import Block, DocumentRefused, ReadDocument
 from dualtrack.plugins.knowledge.reading.limits import LIMITS, MAX_BYTES
 

@@ -24,7 +24,9 @@ class Archive:
             self._zip = zipfile.ZipFile(io.BytesIO(data))
         except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError) as error:
             raise DocumentRefused("is damaged: it is cut off. Send it again") from error
-        self._parts = {part.filename.replace("\\", "/").lstrip("/").lower(): part for part in self._zip.infolist()}
+        self._parts = {
+            part.filename.replace("\\", "/").lstrip("/").lower(): part for part in self._zip.infolist()
+        }
         self._left = MAX_UNPACKED
         if len(self._parts) > MAX_PARTS:
             raise DocumentRefused(f"has {len(self._parts):,} parts; at most {MAX_PARTS:,} are taken")

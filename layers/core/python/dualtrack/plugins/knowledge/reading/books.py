@@ -37,7 +37,9 @@ def read_epub(archive: Archive, blocks: Blocks) -> Sequence[str]:
         elif "nav" in attribute(item, "properties").split():
             blocks.leave_out("tables of contents")
         else:
-            _chapter(archive, posixpath.normpath(posixpath.join(folder, unquote(attribute(item, "href")))), blocks)
+            _chapter(
+                archive, posixpath.normpath(posixpath.join(folder, unquote(attribute(item, "href")))), blocks
+            )
     return tuple("".join(item.itertext()) for item in package.iter() if local(item) == "title")
 
 
@@ -45,7 +47,9 @@ def _root(archive: Archive, name: str) -> etree._Element:
     data = archive.part(name)
     root = parsed(data)[0] if data else None
     if root is None:
-        raise DocumentRefused("is damaged: its list of chapters cannot be read. Convert it anew, or save it as PDF")
+        raise DocumentRefused(
+            "is damaged: its list of chapters cannot be read. Convert it anew, or save it as PDF"
+        )
     return root
 
 

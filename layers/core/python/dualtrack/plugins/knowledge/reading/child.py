@@ -9,7 +9,7 @@ import json
 import sys
 from dataclasses import astuple
 
-from dualtrack import bounded_process
+from dualtrack.runtime import bounded_process
 from dualtrack.extras import how_to_install
 from dualtrack.plugins.knowledge.documents import DocumentRefused, ReadDocument
 from dualtrack.plugins.knowledge.reading.blocks import MAX_TEXT, Blocks, TooLong

@@ -17,7 +17,19 @@ if TYPE_CHECKING:
     from dualtrack.plugins.knowledge.reading.office import Package
 
 _SKIPPED: Final = frozenset(
-    {"del", "moveFrom", "pPr", "rPr", "sdtPr", "sdtEndPr", "instrText", "delInstrText", "delText", "fldData", "rt"}
+    {
+        "del",
+        "moveFrom",
+        "pPr",
+        "rPr",
+        "sdtPr",
+        "sdtEndPr",
+        "instrText",
+        "delInstrText",
+        "delText",
+        "fldData",
+        "rt",
+    }
 )
 _FIXED: Final = {"tab": "\t", "ptab": "\t", "cr": "\n", "noBreakHyphen": "-"}
 _PRIVATE: Final = range(0xE000, 0xF900)
@@ -101,7 +113,11 @@ class Runs:
 
     def _symbol(self, code: str) -> Iterator[str]:
         """A font's own sign has no meaning outside of it."""
-        value = int(code, 16) if code and len(code) <= 6 and all(sign in "0123456789abcdefABCDEF" for sign in code) else 0
+        value = (
+            int(code, 16)
+            if code and len(code) <= 6 and all(sign in "0123456789abcdefABCDEF" for sign in code)
+            else 0
+        )
         if value in _PRIVATE or not 32 <= value < 0x110000:
             self._blocks.leave_out("symbols")
         else:
@@ -122,9 +138,19 @@ class Runs:
             elif kind == "docPr" and (described := attribute(item, "descr").strip()):
                 yield f" [{described}] "
             elif kind == "chart":
-                yield from (f"\n{line}" for line in related(self._package, self._name, attribute(item, "id"), "charts", self._blocks))
+                yield from (
+                    f"\n{line}"
+                    for line in related(
+                        self._package, self._name, attribute(item, "id"), "charts", self._blocks
+                    )
+                )
             elif kind == "relIds":
-                yield from (f"\n{line}" for line in related(self._package, self._name, attribute(item, "dm"), "diagrams", self._blocks))
+                yield from (
+                    f"\n{line}"
+                    for line in related(
+                        self._package, self._name, attribute(item, "dm"), "diagrams", self._blocks
+                    )
+                )
             stack.extend(reversed(list(children(item))))
         is_object = name == "object" or any(local(item) == "OLEObject" for item in drawing.iter())
         self._blocks.leave_out("embedded objects" if is_object else "pictures", 1 if is_object else pictures)

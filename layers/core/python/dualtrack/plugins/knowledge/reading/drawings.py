@@ -23,7 +23,9 @@ def read_drawing(package: Package, name: str, root: etree._Element, blocks: Bloc
         item = stack.pop()
         kind = local(item)
         if kind == "txBody":
-            blocks.text("\n".join(filter(None, (line_of(part) for part in children(item) if local(part) == "p"))))
+            blocks.text(
+                "\n".join(filter(None, (line_of(part) for part in children(item) if local(part) == "p")))
+            )
             continue
         if kind == "pic":
             blocks.leave_out("pictures")
@@ -53,7 +55,7 @@ def line_of(paragraph: etree._Element) -> str:
 
 
 def related(package: Package, name: str, relation: str, what: str, blocks: Blocks) -> Iterator[str]:
-    """The lines of a diagram. Of a chart its titles and the names of its data; it is counted too, as its form is lost."""
+    """The lines of a diagram. A chart has its titles and the names of its data here; it is counted all the same."""
     target = package.relations(name).get(relation)
     root = package.xml(target.target) if target and target.target else None
     if root is not None:

@@ -36,7 +36,9 @@ def _part(element: etree._Element) -> str:  # noqa: PLR0911 - one line for each 
     if name == "d":
         opening = attribute(child(element, "dPr", "begChr"), "val", "(")
         closing = attribute(child(element, "dPr", "endChr"), "val", ")")
-        return opening + ", ".join(equation(item) for item in children(element) if local(item) == "e") + closing
+        return (
+            opening + ", ".join(equation(item) for item in children(element) if local(item) == "e") + closing
+        )
     if name in {"m", "eqArr"}:
         return "; ".join(row for item in children(element) if (row := equation(item)))
     if name == "mr":

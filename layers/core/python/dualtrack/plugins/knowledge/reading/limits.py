@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dualtrack.bounded_process import Limits
+from dualtrack.runtime.bounded_process import Limits
 
 MAX_BYTES: Final = 100_000_000
 

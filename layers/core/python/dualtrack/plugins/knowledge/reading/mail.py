@@ -80,7 +80,11 @@ def _has(part: EmailMessage, kind: str) -> bool:
 
 def _parts(part: EmailMessage) -> Iterator[EmailMessage]:
     payload = part.get_payload()
-    return (inner for inner in payload if isinstance(inner, EmailMessage)) if isinstance(payload, list) else iter(())
+    return (
+        (inner for inner in payload if isinstance(inner, EmailMessage))
+        if isinstance(payload, list)
+        else iter(())
+    )
 
 
 def _text(part: EmailMessage, kind: str, blocks: Blocks) -> None:

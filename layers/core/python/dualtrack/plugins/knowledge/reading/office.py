@@ -58,7 +58,9 @@ class Package:
 
     def of_kind(self, part: str, kind: str) -> Iterator[etree._Element]:
         """The roots of all parts that this one refers to in this way."""
-        targets = dict.fromkeys(to.target for to in self.relations(part).values() if to.kind == kind and to.target)
+        targets = dict.fromkeys(
+            to.target for to in self.relations(part).values() if to.kind == kind and to.target
+        )
         for target in targets:
             if (root := self.xml(target)) is not None:
                 yield root

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from dualtrack.plugins.knowledge.documents import DocumentRefused
-from dualtrack.plugins.knowledge.reading.archives import Archive
 from dualtrack.plugins.knowledge.reading.blocks import Blocks
 from dualtrack.plugins.knowledge.reading.office import Package, local
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from dualtrack.plugins.knowledge.reading.archives import Archive
 
 _ROOTS: Final[Mapping[str, str]] = {"document": "docx", "presentation": "pptx", "workbook": "xlsx"}
 """The element that the main part begins with."""
@@ -37,5 +38,7 @@ def kind_of_zip(archive: Archive) -> str:
     if mark in _ELSEWHERE:
         raise DocumentRefused(_ELSEWHERE[mark])
     if any(name.startswith("index/") and name.endswith(".iwa") for name in names):
-        raise DocumentRefused("is a document of Apple's Pages, Numbers or Keynote: export it as PDF or for Office")
+        raise DocumentRefused(
+            "is a document of Apple's Pages, Numbers or Keynote: export it as PDF or for Office"
+        )
     raise DocumentRefused("is an archive: unpack it, and add the documents in it")

@@ -46,7 +46,10 @@ def _with_ligatures(content: pypdfium2.PdfTextPage) -> str:
         is_pair = signs[at + 1] == ord("ل") and chr(signs[at]) in _ALEFS
         if is_pair and _origin(content, at) == _origin(content, at + 1):
             signs[at], signs[at + 1] = signs[at + 1], signs[at]
-    units = b"".join(min(sign, 0xFFFF).to_bytes(2, "little") if sign < 0x10000 else chr(sign).encode("utf-16-le") for sign in signs)
+    units = b"".join(
+        min(sign, 0xFFFF).to_bytes(2, "little") if sign < 0x10000 else chr(sign).encode("utf-16-le")
+        for sign in signs
+    )
     return units.decode("utf-16-le", "replace").replace("\0", "")
 
 

@@ -17,7 +17,7 @@ _HIDDEN: Final = re.compile(
 )
 _SEEN: Final = re.compile(rf"[^\s{INVISIBLE}]")
 _PROGRAM: Final = re.compile(
-    r"\A(?:microsoft (?:office )?(?:word|excel|powerpoint)|openoffice|libreoffice)\s*-\s*", re.I
+    r"\A(?:microsoft (?:office )?(?:word|excel|powerpoint)|openoffice|libreoffice)\s*-\s*", re.IGNORECASE
 )
 _ENDING: Final = re.compile(r"\.[A-Za-z0-9]{1,8}\Z")
 _PLACEHOLDERS: Final = frozenset(

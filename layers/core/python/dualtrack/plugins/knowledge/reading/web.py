@@ -17,18 +17,94 @@ if TYPE_CHECKING:
     from dualtrack.plugins.knowledge.reading.blocks import Blocks
 
 _SILENT: Final = frozenset(
-    "script style template noscript head link meta param source track object embed applet canvas annotation "
-    "annotation-xml rp datalist".split()
+    [
+        "script",
+        "style",
+        "template",
+        "noscript",
+        "head",
+        "link",
+        "meta",
+        "param",
+        "source",
+        "track",
+        "object",
+        "embed",
+        "applet",
+        "canvas",
+        "annotation",
+        "annotation-xml",
+        "rp",
+        "datalist",
+    ]
 )
 _INLINE: Final = frozenset(
-    "a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd label mark math nobr q ruby rb rt s samp "
-    "small span strike strong sub sup time tt u var wbr output button mrow mi mo mn msup msub mfrac msqrt mtext "
-    "semantics mstyle munder mover munderover msubsup".split()
+    [
+        "a",
+        "abbr",
+        "acronym",
+        "b",
+        "bdi",
+        "bdo",
+        "big",
+        "cite",
+        "code",
+        "data",
+        "del",
+        "dfn",
+        "em",
+        "font",
+        "i",
+        "ins",
+        "kbd",
+        "label",
+        "mark",
+        "math",
+        "nobr",
+        "q",
+        "ruby",
+        "rb",
+        "rt",
+        "s",
+        "samp",
+        "small",
+        "span",
+        "strike",
+        "strong",
+        "sub",
+        "sup",
+        "time",
+        "tt",
+        "u",
+        "var",
+        "wbr",
+        "output",
+        "button",
+        "mrow",
+        "mi",
+        "mo",
+        "mn",
+        "msup",
+        "msub",
+        "mfrac",
+        "msqrt",
+        "mtext",
+        "semantics",
+        "mstyle",
+        "munder",
+        "mover",
+        "munderover",
+        "msubsup",
+    ]
 )
 _HEADINGS: Final = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 _LISTS: Final = frozenset({"ul", "ol", "menu", "dir", "dl"})
-_CHARSET: Final = re.compile(rb"<meta[^>]{0,300}?charset\s*=\s*[\"']?\s*([A-Za-z0-9_:.-]{2,40})", re.IGNORECASE)
-_XML_ENCODING: Final = re.compile(rb"\A<\?xml[^>]{0,200}?encoding\s*=\s*[\"']([A-Za-z0-9_:.-]{2,40})", re.IGNORECASE)
+_CHARSET: Final = re.compile(
+    rb"<meta[^>]{0,300}?charset\s*=\s*[\"']?\s*([A-Za-z0-9_:.-]{2,40})", re.IGNORECASE
+)
+_XML_ENCODING: Final = re.compile(
+    rb"\A<\?xml[^>]{0,200}?encoding\s*=\s*[\"']([A-Za-z0-9_:.-]{2,40})", re.IGNORECASE
+)
 _PROLOG: Final = re.compile(r"\A\s*<\?xml[^>]{0,300}>")
 _LANGUAGE: Final = re.compile(r"(?:language|lang|brush:?\s?|highlight-source)-?([A-Za-z0-9+#_-]{1,30})")
 _HIDDEN: Final = re.compile(r"(?:display\s*:\s*none|visibility\s*:\s*hidden)", re.IGNORECASE)
@@ -168,17 +244,20 @@ class _Page:
 
     def _items(self, element: etree._Element, depth: int) -> list[str]:
         """A line for each item, those of lists within it below."""
-        lines: list[str] = []
+        text = one_line(element.text or "")
+        lines = [text] if text else []
         indent = "  " * min(depth, _DEEPEST_LIST)
         at = _whole(element.get("start"), 1)
         for item in element:
             name = item.tag if isinstance(item.tag, str) else ""
             if name in _LISTS:
                 lines += self._items(item, depth + 1)
-            elif name in {"li", "dt", "dd", "div"} and self._is_shown(name, item):
+            elif name and self._is_shown(name, item):
                 mark = f"{at}." if element.tag == "ol" else "-"
                 lines += self._item(item, indent + ("  " if name == "dd" else ""), mark, depth)
                 at += 1
+            if tail := one_line(item.tail or ""):
+                lines.append(f"{indent}- {tail}")
         return lines
 
     def _item(self, item: etree._Element, indent: str, mark: str, depth: int) -> list[str]:
@@ -261,7 +340,9 @@ def _entered(element: etree._Element) -> str:
     kind = element.get("type", "text").lower()
     if kind in {"checkbox", "radio"}:
         return "☒ " if element.get("checked") is not None else "☐ "
-    return f" {element.get('value', '')} " if kind in {"text", "number", "email", "tel", "date", "url"} else ""
+    return (
+        f" {element.get('value', '')} " if kind in {"text", "number", "email", "tel", "date", "url"} else ""
+    )
 
 
 def _whole(text: str | None, default: int) -> int:

@@ -17,7 +17,10 @@ _BLOCKS: Final = ("table", "pre", "h1", "h2", "h3", "h4")
 
 def arranges_only(table: etree._Element) -> bool:
     """Whether a table is there for how a page looks: it has tables, headings or whole texts in its cells."""
-    if table.get("role") in {"presentation", "none"} or next(table.iterdescendants(*_BLOCKS), None) is not None:
+    if (
+        table.get("role") in {"presentation", "none"}
+        or next(table.iterdescendants(*_BLOCKS), None) is not None
+    ):
         return True
     rows = list(own_rows(table))
     if max((len(_cells(row)) for row in rows), default=0) <= 1:
@@ -77,7 +80,9 @@ def _cells(row: etree._Element) -> list[etree._Element]:
 def _is_head(row: etree._Element) -> bool:
     above = row.getparent()
     cells = _cells(row)
-    return (above is not None and above.tag == "thead") or (bool(cells) and all(cell.tag == "th" for cell in cells))
+    return (above is not None and above.tag == "thead") or (
+        bool(cells) and all(cell.tag == "th" for cell in cells)
+    )
 
 
 def _span(cell: etree._Element, name: str) -> int:

@@ -26,6 +26,9 @@ _LONGEST_LABEL: Final = 100
 _NUMBER: Final = re.compile(r"[-+]?[\d.,\s:%–-]+\Z|[-+]?[\d.]+ \S{1,4}\Z")
 _MOST_MERGED: Final = 100_000
 
+_COMMENTS: Final = {"comments": "comment", "threadedComment": "threadedComment"}
+"""The elements to count, by the kind of part."""
+
 _Row = dict[int, str]
 
 
@@ -43,7 +46,9 @@ class _Workbook:
         self._relations = package.relations(name)
         self._strings: list[str] = []
         self._left = MAX_TEXT
-        for target in (to.target for to in self._relations.values() if to.kind == "sharedStrings" and to.target):
+        for target in (
+            to.target for to in self._relations.values() if to.kind == "sharedStrings" and to.target
+        ):
             self._strings += [string_of(item) for item in package.elements(target, "si")]
         self._formats = formats_of(next(package.of_kind(name, "styles"), None))
         self._since_1904 = attribute(child(root, "workbookPr"), "date1904") in {"1", "true"}
@@ -80,13 +85,15 @@ class _Workbook:
             _fill_down(rows, area)
         for region in _regions(rows):
             self._region(region)
+        self._attached(name)
+
+    def _attached(self, name: str) -> None:
+        """What lies on a sheet."""
         for relation in self._package.relations(name).values():
             if relation.kind == "drawing" and (drawing := self._package.xml(relation.target)) is not None:
                 read_drawing(self._package, relation.target, drawing, self._blocks)
-            elif relation.kind in {"comments", "threadedComment"}:
-                found = self._package.xml(relation.target)
-                tags = {"comments": "comment", "threadedComment": "threadedComment"}
-                number_of = sum(local(item) == tags[relation.kind] for item in found.iter()) if found is not None else 0
+            elif relation.kind in _COMMENTS and (found := self._package.xml(relation.target)) is not None:
+                number_of = sum(local(item) == _COMMENTS[relation.kind] for item in found.iter())
                 self._blocks.leave_out("comments", number_of)
 
     def _cells(self, row: etree._Element) -> _Row:
@@ -104,7 +111,7 @@ class _Workbook:
                     raise TooLong
         return cells
 
-    def _value(self, cell: etree._Element) -> str:
+    def _value(self, cell: etree._Element) -> str:  # noqa: PLR0911 - one for each kind of value
         kind = attribute(cell, "t", "n")
         stored = child(cell, "v")
         text = (stored.text or "") if stored is not None else ""

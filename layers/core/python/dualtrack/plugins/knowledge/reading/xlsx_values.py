@@ -11,11 +11,22 @@ from dualtrack.plugins.knowledge.reading.office import attribute, child, childre
 if TYPE_CHECKING:
     from lxml import etree
 
-_BUILT_IN: Final = {2: "0.00", 4: "0.00", 9: "0%", 10: "0.00%", 39: "0.00", 40: "0.00", 44: "0.00", 43: "0.00"}
+_BUILT_IN: Final = {
+    2: "0.00",
+    4: "0.00",
+    9: "0%",
+    10: "0.00%",
+    39: "0.00",
+    40: "0.00",
+    44: "0.00",
+    43: "0.00",
+}
 _DATES: Final = frozenset((*range(14, 23), *range(27, 37), *range(45, 48), *range(50, 59)))
 _WORDS: Final = re.compile(r'"([^"]*)"|\\(.)|_.|\*.')
 _IN_BRACKETS: Final = re.compile(r"\[([^\]]*)\]")
-_CURRENCY: Final = re.compile(r"[$€£¥₹₩₽₺₴฿₫]|\b(?:EUR|USD|CHF|GBP|JPY)\b|(?<![A-Za-z])(?:kr|zł|Kč)\.?(?![A-Za-z])")
+_CURRENCY: Final = re.compile(
+    r"[$€£¥₹₩₽₺₴฿₫]|\b(?:EUR|USD|CHF|GBP|JPY)\b|(?<![A-Za-z])(?:kr|zł|Kč)\.?(?![A-Za-z])"
+)
 _ESCAPED: Final = re.compile(r"_x([0-9A-Fa-f]{4})_")
 _FIRST_DAY: Final = datetime(1899, 12, 30)  # noqa: DTZ001 - a spreadsheet's times have no zone
 _DAYS_TO_1904: Final = 1462
@@ -57,13 +68,20 @@ def _below(element: etree._Element | None) -> list[etree._Element]:
 
 def format_of(code: str) -> Format:
     """What a format's code does to a positive number."""
-    section = code[:500].split(";")[0]
+    section = code[:500].split(";", maxsplit=1)[0]
     said = " ".join(first or second for first, second in _WORDS.findall(section))
     brackets = " ".join(_IN_BRACKETS.findall(section))
     bare = _IN_BRACKETS.sub("", _WORDS.sub("", section)).lower()
     if bare.strip() in {"", "general", "@", "standard"}:
         return GENERAL
-    if re.search(r"[ymdhs]", bare.replace("general", "")) or brackets.lower() in {"h", "hh", "m", "mm", "s", "ss"}:
+    if re.search(r"[ymdhs]", bare.replace("general", "")) or brackets.lower() in {
+        "h",
+        "hh",
+        "m",
+        "mm",
+        "s",
+        "ss",
+    }:
         return Format("date")
     decimals = re.search(r"\.([0#?]+)", bare)
     places = min(len(decimals[1]), _MAX_DECIMALS) if decimals else 0
@@ -83,7 +101,7 @@ def shown(text: str, form: Format, *, since_1904: bool) -> str:
         return text
     if form.kind == "date":
         return _date(value + (_DAYS_TO_1904 if since_1904 else 0), text)
-    if value != value or abs(value) > 1e300:
+    if not abs(value) < 1e300:  # nor a number that is none
         return text
     if form.kind == "percent":
         return f"{value * 100:.{form.decimals}f}%"
