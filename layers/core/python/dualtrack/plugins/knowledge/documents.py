@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Final, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 BlockKind = Literal["text", "table", "code", "list"]
 
@@ -46,3 +50,15 @@ class Chunk:
     text: str
     headings: tuple[str, ...] = ()
     page: int | None = None
+
+
+def left_out_in_words(left_out: Iterable[tuple[str, int]]) -> str:
+    """``2 pictures, 1 header and footer``."""
+    return ", ".join(f"{number:,} {what if number != 1 else _one(what)}" for what, number in left_out)
+
+
+_PLURAL: Final = re.compile(r"s\b")
+
+
+def _one(what: str) -> str:
+    return _PLURAL.sub("", what, count=2 if " and " in what else 1)

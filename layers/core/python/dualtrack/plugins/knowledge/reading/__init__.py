@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from dualtrack.runtime import bounded_process
 from dualtrack.plugins.knowledge.documents import Block, DocumentRefused, ReadDocument
 from dualtrack.plugins.knowledge.reading.limits import LIMITS, MAX_BYTES
+from dualtrack.runtime import bounded_process
 
 
 def read(name: str, data: bytes, title: str = "") -> ReadDocument:

@@ -6,6 +6,7 @@ import csv
 import io
 from typing import TYPE_CHECKING, Final
 
+from dualtrack.plugins.knowledge.reading.blocks import MAX_TEXT, TooLong
 from dualtrack.plugins.knowledge.reading.encodings import decoded
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ _LONGEST_CELL: Final = 1_000_000
 def read_csv(data: bytes, blocks: Blocks) -> Sequence[str]:
     """Adds one table. It has no metadata."""
     text = decoded(data).replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
+    if len(text) > 2 * MAX_TEXT:  # its marks are not half of it
+        raise TooLong
     csv.field_size_limit(_LONGEST_CELL)
     divider, text = _divider_of(text)
     try:

@@ -58,9 +58,9 @@ def _is_binary(text: str) -> bool:
 
 
 def _guessed(data: bytes) -> str:
-    from charset_normalizer import from_bytes  # noqa: PLC0415 - only what is not Unicode needs it
+    from chardet import detect  # noqa: PLC0415 - only what is not Unicode needs it
 
-    best = from_bytes(data[:_SAMPLE]).best()
-    if best is None:
-        raise DocumentRefused("is neither text nor one of the formats that are taken")
-    return data.decode(best.encoding, "replace")
+    found = detect(data[:_SAMPLE])["encoding"]
+    if not found:
+        raise DocumentRefused("is neither text nor one of the formats that are taken: save it as UTF-8 or PDF")
+    return data.decode(found, "replace")

@@ -10,13 +10,15 @@ from markdown_it import MarkdownIt
 from dualtrack.plugins.knowledge.reading.encodings import decoded
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from markdown_it.token import Token
 
     from dualtrack.plugins.knowledge.reading.blocks import Blocks
 
 _FRONT_MATTER: Final = re.compile(r"\A---[ \t]*+\n(.{0,20000}?)\n(?:---|\.\.\.)[ \t]*+(?:\n|\Z)", re.DOTALL)
+_FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})")
+_PORTION: Final = 500_000
 _TITLE: Final = re.compile(r"^title[ \t]*+:[ \t]*+(.+)$", re.MULTILINE | re.IGNORECASE)
 _COMMENT: Final = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _PICTURE: Final = re.compile(r"!\[[^\]\n]*+\]\(")
@@ -32,13 +34,26 @@ def read_markdown(data: bytes, blocks: Blocks) -> Sequence[str]:
         title = found[1].strip().strip("\"'") if found else ""
         blocks.text(matter[1])
         text = text[matter.end() :]
-    lines = text.split("\n")
     parser = MarkdownIt("commonmark").enable("table").disable(["inline", "text_join", "reference"])
-    tokens = parser.parse(text)
-    at = 0
-    while at < len(tokens):
-        at = _block(tokens, at, lines, blocks)
+    for lines in _portions(text.split("\n")):
+        tokens = parser.parse("\n".join(lines))
+        at = 0
+        while at < len(tokens):
+            at = _block(tokens, at, lines, blocks)
     return (title,)
+
+
+def _portions(lines: list[str]) -> Iterator[list[str]]:
+    """The lines in portions that begin with a heading: a parser of all of them needs a hundred times their bytes."""
+    begin, size, fence = 0, 0, ""
+    for at, line in enumerate(lines):
+        if mark := _FENCE.match(line):
+            fence = "" if fence and mark[1].startswith(fence) else fence or mark[1]
+        if size > _PORTION and not fence and line.startswith("#"):
+            yield lines[begin:at]
+            begin, size = at, 0
+        size += len(line)
+    yield lines[begin:]
 
 
 def _block(tokens: Sequence[Token], at: int, lines: Sequence[str], blocks: Blocks) -> int:
