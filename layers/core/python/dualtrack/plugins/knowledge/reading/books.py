@@ -55,7 +55,7 @@ def _root(archive: Archive, name: str) -> etree._Element:
 
 def _chapter(archive: Archive, name: str, blocks: Blocks) -> None:
     data = archive.part(name)
-    root = tree_of(text_of(data)) if data else None
+    root = tree_of(text_of(data), blocks) if data else None
     if root is None:
         blocks.leave_out("damaged parts")
     else:

@@ -62,5 +62,7 @@ def _guessed(data: bytes) -> str:
 
     found = detect(data[:_SAMPLE])["encoding"]
     if not found:
-        raise DocumentRefused("is neither text nor one of the formats that are taken: save it as UTF-8 or PDF")
+        raise DocumentRefused(
+            "is neither text nor one of the formats that are taken: save it as UTF-8 or PDF"
+        )
     return data.decode(found, "replace")

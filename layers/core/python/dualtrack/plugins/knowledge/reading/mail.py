@@ -94,5 +94,5 @@ def _text(part: EmailMessage, kind: str, blocks: Blocks) -> None:
     if kind == "text/plain":
         for paragraph in decoded(data, declared).replace("\r\n", "\n").split("\n\n"):
             blocks.text(paragraph)
-    elif (root := tree_of(text_of(data, declared))) is not None:
+    elif (root := tree_of(text_of(data, declared), blocks)) is not None:
         add_page(root, blocks)

@@ -131,13 +131,18 @@ def _running(texts: Sequence[str]) -> frozenset[str]:
 
 
 def _kept_alike(line: str) -> str:
-    return _DIGITS.sub("0", one_line(line))
+    """The line, without the number that changes from page to page; rows of figures are not alike."""
+    numbers = _DIGITS.findall(line)
+    are_pages = len(numbers) <= 2 and all(len(number) <= 4 for number in numbers)
+    return _DIGITS.sub("0", one_line(line)) if are_pages else line
 
 
 def _without(running: frozenset[str], lines: Sequence[str], blocks: Blocks) -> list[str]:
     filled = [at for at, line in enumerate(lines) if line.strip()]
     edges = (*filled[:_EDGE], *filled[-_EDGE:])
     gone = {at for at in edges if _kept_alike(lines[at]) in running}
+    if len(gone) == len(filled):  # a page has something to say
+        return list(lines)
     blocks.leave_out("running headers and footers", len(gone))
     return list(_kept(lines, gone))
 

@@ -114,7 +114,7 @@ _DEEPEST_LIST: Final = 8
 
 def read_html(data: bytes, blocks: Blocks) -> Sequence[str]:
     """Adds the page's blocks. Returns its titles."""
-    root = tree_of(text_of(data))
+    root = tree_of(text_of(data), blocks)
     if root is None:
         return ()
     add_page(root, blocks)
@@ -130,13 +130,16 @@ def text_of(data: bytes, declared: str = "") -> str:
     return decoded(data, declared or (named[1].decode("ascii") if named else ""))
 
 
-def tree_of(source: str) -> etree._Element | None:
+def tree_of(source: str, blocks: Blocks) -> etree._Element | None:
     """The page as a browser would build it; None for an empty one."""
     parser = etree.HTMLParser(
         encoding="utf-8", no_network=True, remove_comments=True, remove_pis=True, huge_tree=True, recover=True
     )
     bare = _PROLOG.sub("", source).replace("\0", "")
-    return etree.fromstring(bare.encode("utf-8", "replace"), parser) if bare.strip() else None
+    root = etree.fromstring(bare.encode("utf-8", "replace"), parser) if bare.strip() else None
+    if any("depth" in entry.message for entry in parser.error_log):
+        blocks.leave_out("passages that are nested too deeply")
+    return root
 
 
 def add_page(root: etree._Element, blocks: Blocks) -> None:
