@@ -16,87 +16,17 @@ if TYPE_CHECKING:
 
     from dualtrack.plugins.knowledge.reading.blocks import Blocks
 
-_SILENT: Final = frozenset(
-    [
-        "script",
-        "style",
-        "template",
-        "noscript",
-        "head",
-        "link",
-        "meta",
-        "param",
-        "source",
-        "track",
-        "object",
-        "embed",
-        "applet",
-        "canvas",
-        "annotation",
-        "annotation-xml",
-        "rp",
-        "datalist",
-    ]
-)
-_INLINE: Final = frozenset(
-    [
-        "a",
-        "abbr",
-        "acronym",
-        "b",
-        "bdi",
-        "bdo",
-        "big",
-        "cite",
-        "code",
-        "data",
-        "del",
-        "dfn",
-        "em",
-        "font",
-        "i",
-        "ins",
-        "kbd",
-        "label",
-        "mark",
-        "math",
-        "nobr",
-        "q",
-        "ruby",
-        "rb",
-        "rt",
-        "s",
-        "samp",
-        "small",
-        "span",
-        "strike",
-        "strong",
-        "sub",
-        "sup",
-        "time",
-        "tt",
-        "u",
-        "var",
-        "wbr",
-        "output",
-        "button",
-        "mrow",
-        "mi",
-        "mo",
-        "mn",
-        "msup",
-        "msub",
-        "mfrac",
-        "msqrt",
-        "mtext",
-        "semantics",
-        "mstyle",
-        "munder",
-        "mover",
-        "munderover",
-        "msubsup",
-    ]
-)
+_SILENT: Final = frozenset((
+    "script", "style", "template", "noscript", "link", "meta", "param", "source", "track", "object",
+    "embed", "applet", "canvas", "annotation", "annotation-xml", "rp", "datalist",
+))  # fmt: skip
+_INLINE: Final = frozenset((
+    "a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "code", "data", "del", "dfn", "em", "font",
+    "i", "ins", "kbd", "label", "mark", "math", "nobr", "q", "ruby", "rb", "rt", "s", "samp", "small",
+    "span", "strike", "strong", "sub", "sup", "time", "tt", "u", "var", "wbr", "output", "button", "mrow",
+    "mi", "mo", "mn", "msup", "msub", "mfrac", "msqrt", "mtext", "semantics", "mstyle", "munder", "mover",
+    "munderover", "msubsup",
+))  # fmt: skip
 _HEADINGS: Final = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 _LISTS: Final = frozenset({"ul", "ol", "menu", "dir", "dl"})
 _CHARSET: Final = re.compile(
