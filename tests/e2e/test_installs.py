@@ -45,6 +45,7 @@ OF_OTHER_EXTRAS = {
     "aiohttp",
     "pypdfium2",
     "python-docx",
+    "chardet",
     "moto",
 }
 
