@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+import pytest
 from dualtrack.plugins.knowledge.chunks import LONGEST_INTRODUCTION, chunks_of
 from dualtrack.plugins.knowledge.documents import Block, ReadDocument
 from dualtrack.plugins.knowledge.reading.blocks import Blocks
@@ -61,6 +62,16 @@ def test_nothing_is_lost_and_every_chunk_is_bounded(parts: list[tuple[str, objec
             for letter in set(letters.sub("", block.text)):
                 wanted = sum(other.text.count(letter) for other in found if other.headings == headings)
                 assert written.count(letter) >= wanted
+
+
+@pytest.mark.parametrize(
+    "sentence", ["彼は「行く。」と言った。", "यह एक वाक्य है। ", "هل هذا سؤال؟ ", "这是一句话！"]
+)
+def test_sentences_of_other_scripts_are_whole(sentence: str) -> None:
+    texts = _texts(Block(sentence * 150, "text"))
+    assert len(texts) > 1
+    assert all(text[-1] in "。।؟！」" for text in texts)
+    assert not any(text.startswith("」") for text in texts)
 
 
 def test_each_piece_of_a_table_has_the_header() -> None:

@@ -25,7 +25,7 @@ _ABBREVIATIONS: Final = (
 _ABBREVIATED: Final = frozenset(_ABBREVIATIONS.split())
 _LONGEST_ABBREVIATION: Final = 12
 
-_FULL_STOP: Final = re.compile(r"[.!?…][\"'”’)\]]{0,3}(?=\s)|[。！？]")
+_FULL_STOP: Final = re.compile(r"[.!?…।॥؟۔][\"'”’)\]]{0,3}(?=\s)|[。！？｡][」』）】”’]{0,3}")
 _PARAGRAPH: Final = re.compile(r"\n[^\S\n]*+\n\s*+")
 _BLANKS: Final = re.compile(r"\s*+")
 _CODE: Final = re.compile(r"```.*?(?:```|\Z)|`[^`\n]++`|^(?: {4}|\t)[^\n]*+", re.DOTALL | re.MULTILINE)
