@@ -65,7 +65,13 @@ def test_nothing_is_lost_and_every_chunk_is_bounded(parts: list[tuple[str, objec
 
 
 @pytest.mark.parametrize(
-    "sentence", ["彼は「行く。」と言った。", "यह एक वाक्य है। ", "هل هذا سؤال؟ ", "这是一句话！"]
+    "sentence",
+    [
+        "彼は「行く。」と言った。",
+        "यह एक बहुत ही लंबा और सरल वाक्य है जो आगे बढ़ता है। ",
+        "هل هذا سؤال؟ ",
+        "这是一句话！",
+    ],
 )
 def test_sentences_of_other_scripts_are_whole(sentence: str) -> None:
     texts = _texts(Block(sentence * 150, "text"))
