@@ -3,8 +3,8 @@ docs/retrieval.md).
 
 Reads, cuts, indexes and ranks courses as the product does, by keywords, by meaning and by both, with and without the
 prefix that a chunk's text gets before it is embedded. The five hits that the tool returns count; of those, apart, the
-ones that recorded answers have used. Vectors come from the local model through the product's Voyage client and a Voyage-shaped
-loopback endpoint.
+ones that recorded answers have used. Vectors come from the local model through the product's Voyage client and a
+Voyage-shaped loopback endpoint.
 """
 
 from __future__ import annotations
