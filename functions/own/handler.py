@@ -32,5 +32,6 @@ execute = in_house_tools("own", settings=told)
 @logger.inject_lambda_context(correlation_id_path="chat_id")
 def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
     """``{"user", "chat_id", "conversation_id", "turn", "call": {"id", "fn"}}`` → ``{}``."""
+    logger.info("Runs a tool", call=event["call"]["id"])  # so `dualtrack logs` knows whose lines follow
     seconds = context.get_remaining_time_in_millis() / 1000
     return run_tool(chat_ref(event), event["call"]["id"], stores, execute, seconds)

@@ -157,6 +157,25 @@ def test_the_offline_model_calls_the_project_s_tool(project: Project, url: str) 
     assert "You answer questions about the weather" in said, "the project's prompt is quoted"
 
 
+def test_a_tool_that_raises_is_found_without_an_aws_tool(project: Project, url: str) -> None:
+    """By the command itself, and with what it printed by `logs`: in the project's own lines."""
+    del url
+    command = ("uv", "run", "--offline", "--no-sync", "dualtrack", "chat", "weather city=Atlantis")
+    done = subprocess.run(
+        command, cwd=project.folder, env=project.environment, capture_output=True, text=True, check=True
+    )
+    place = re.search(r"^tools/weather\.py:\d+: ValueError: There is no forecast", done.stderr, re.MULTILINE)
+    assert place, done.stderr
+    chat_id = re.search(r"dualtrack logs (ch_\w+)", done.stderr)
+    assert chat_id, done.stderr
+    told = project.dualtrack("logs", chat_id[1])
+    assert "Runs a tool" in told
+    assert "raise ValueError(f" in told
+    assert "frames that are not the project's" in told
+    assert "time_limit.py" not in told
+    assert chat_id[1] in project.dualtrack("logs")
+
+
 def test_the_page_is_served(url: str) -> None:
     page = httpx.get(f"{url}/")
     assert page.status_code == httpx.codes.OK

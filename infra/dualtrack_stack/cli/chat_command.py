@@ -22,6 +22,7 @@ from dualtrack_stack.cli.conversation_commands import latest
 from dualtrack_stack.cli.explain_commands import told_to_its_operator
 from dualtrack_stack.cli.files import STDIN, BadFile, piped_text, read_files, read_schema
 from dualtrack_stack.cli.id_types import CONVERSATION, QUERY
+from dualtrack_stack.cli.log_commands import where_tools_failed
 from dualtrack_stack.cli.pause_commands import how_to_go_on
 from dualtrack_stack.cli.piped import Unfinished, piped
 from dualtrack_stack.cli.target import command_line, open_target
@@ -233,6 +234,8 @@ def _conclude(
         _tell_how_to_go_on(started, stack, in_full=in_full, is_cut=chat is not None and is_cut(chat))
     if outcome.problem:
         click.echo(f"Error: {outcome.problem}", err=True)
+    for line in where_tools_failed(stack, chat):
+        click.echo(line, err=True)
     if outcome.is_paused and outcome.chat:
         click.echo(how_to_go_on(stack, outcome.chat), err=True)
     if outcome.answered and (as_json or has_schema) and chat is None:

@@ -29,6 +29,7 @@ from dualtrack_stack.cli.conversation_commands import (
 from dualtrack_stack.cli.explain_commands import receipt_of, text_of, told_to_its_operator
 from dualtrack_stack.cli.files import BadFile, read_files
 from dualtrack_stack.cli.id_types import wrong_id
+from dualtrack_stack.cli.log_commands import where_tools_failed
 from dualtrack_stack.cli.progress import OutputReader, view_on
 from dualtrack_stack.cli.reading import read
 from dualtrack_stack.cli.talk import OFFLINE, OutgoingMessage, ask, follow
@@ -88,6 +89,7 @@ class LeaveConversation(Exception):
 class OpenConversation:
     """The target of the next question, and its attachments."""
 
+    stack: TargetOptions
     target: ChosenStack
     client: ApiClient
     next: OutgoingMessage
@@ -129,6 +131,8 @@ class OpenConversation:
             outcome = self._follow(view)
         if outcome.problem:
             _complain(told_to_its_operator(self.target, outcome).problem)
+        for line in where_tools_failed(self.stack, outcome.chat):
+            _complain(line)
         if outcome.chat and is_cut(outcome.chat):
             click.echo("/continue lets the answer go on.")
         if isinstance(outcome.interrupted, Termination):
@@ -270,7 +274,7 @@ def converse(
     in_full: bool = False,
 ) -> None:
     """Ask and answer until the user leaves. ``first`` is the target of the first question."""
-    talk = OpenConversation(target, client, first, in_full=in_full)
+    talk = OpenConversation(stack, target, client, first, in_full=in_full)
     if target.mode == "offline":
         click.echo(click.style(OFFLINE, fg="yellow"))
     who = f"{one_line(target.user, 64)}, " if target.user else ""

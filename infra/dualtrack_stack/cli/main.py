@@ -19,6 +19,7 @@ from dualtrack_stack.cli.credit_commands import credit_commands
 from dualtrack_stack.cli.explain_commands import explain
 from dualtrack_stack.cli.graph_commands import graph_commands
 from dualtrack_stack.cli.key_commands import key_commands
+from dualtrack_stack.cli.log_commands import logs
 from dualtrack_stack.cli.new_command import new
 from dualtrack_stack.cli.pause_commands import decide, pauses
 from dualtrack_stack.cli.price_command import prices
@@ -55,6 +56,7 @@ main.add_command(course_commands)
 main.add_command(graph_commands)
 main.add_command(aws_commands)
 main.add_command(explain)
+main.add_command(logs)
 for module in plugin.parts("commands"):
     main.add_command(module.commands)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -12,12 +12,9 @@ from dualtrack_stack.cli.id_types import wrong_id
 from dualtrack_stack.cli.interactive import OpenConversation
 from dualtrack_stack.cli.main import main
 from dualtrack_stack.cli.talk import OutgoingMessage
-from dualtrack_stack.cli.target import ChosenStack
+from dualtrack_stack.cli.target import ChosenStack, TargetOptions
 
 from tests.servers.api_server import Script, api_server
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 WRONG = ["../../etc/passwd", "..", ".", "", " ", "a/b", "%2e%2e", "q1#", "q1?x=1", "cv_1", "ch_", "\0", "é", "x" * 5_000, "q1\n"]  # fmt: skip
 CV = "cv_01jd8m3v5q0000000000000000"  # the same for every worker
@@ -74,7 +71,8 @@ def test_in_a_conversation_a_wrong_id_is_an_error_and_it_goes_on(
     with api_server(script) as url:
         target = ChosenStack(url, "token-of-user", dev=False)
         with target.client() as client:
-            talk = OpenConversation(target, client, OutgoingMessage("", CV))
+            stack = TargetOptions(url, None, None, Path(".dualtrack"))
+            talk = OpenConversation(stack, target, client, OutgoingMessage("", CV))
             for wrong in ("../../etc/passwd", "..", "cv_1", "x#"):
                 talk.enter(command.format(wrong))
                 assert " id such as " in capsys.readouterr().err

@@ -1,6 +1,7 @@
 /** The HTTP API: a method for each use case; every failure is a `Refusal` or an `Unreachable`. */
 
 import { patiently } from "./patience.js";
+import { isAdmin } from "./session.js";
 
 /** An error of the API: its `code` and `message`; `detail` is the whole error. */
 export class Refusal extends Error {
@@ -33,6 +34,11 @@ export class Api {
     this.#uploads = uploads;
     this.#session = session;
     this.#onSignedOut = onSignedOut;
+  }
+
+  /** Whether its user is an administrator: what it hides from others the API would refuse. */
+  get isAdmin() {
+    return isAdmin(this.#session);
   }
 
   /** A successful response. Renews the token once. */
@@ -94,7 +100,7 @@ export class Api {
 
   /** Where a file of a message is put (`put` of uploads.js). */
   async upload(about) {
-    return this.#reached(await this.ask("POST", "/v1/uploads", { body: about }));
+    return this.reached(await this.ask("POST", "/v1/uploads", { body: about }));
   }
 
   chat(chatId, signal) {
@@ -258,11 +264,11 @@ export class Api {
   async corpusUpload(name, file, signal) {
     const path = `/v1/admin/corpora/${name}/uploads`;
     const { uploads } = await this.ask("POST", path, { body: { files: [file] }, signal });
-    return this.#reached(uploads[0]);
+    return this.reached(uploads[0]);
   }
 
   /** An upload with the address at which this page reaches it. */
-  #reached(upload) {
+  reached(upload) {
     const { pathname, search } = new URL(upload.url);
     return this.#uploads === undefined ? upload : { ...upload, url: `${this.#uploads}${pathname}${search}` };
   }

@@ -20,6 +20,8 @@ WrongSettings                 checked_settings.py: settings that an operator has
 ConditionFailed               storage/dynamo.py: a condition of a write was false
 MissingKey                    runtime/secrets.py: a key is not set; the message names the command that sets it
 BrokenOff                     streaming/leased_stream.py: an answer's connection is broken off
+Refused                       runtime/bounded_process.py: a reader does not take a file
+Failed                        runtime/bounded_process.py: it ended otherwise, mostly by a limit
 NotSent                       runtime/otlp.py: the collector did not accept the spans
 _DeltaWriteError              streaming/delta_writer.py: events could not be written; the step fails
 _TooManyError                 chat/pause_chat.py: too many chats wait for decisions, or one did too often

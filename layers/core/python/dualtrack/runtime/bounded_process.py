@@ -13,6 +13,7 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from dualtrack.errors import TookTooLong
 from dualtrack.runtime.environment import for_a_child
 
 if TYPE_CHECKING:
@@ -33,10 +34,6 @@ class Refused(Exception):
     """The reader does not take the file; the message is its reason."""
 
 
-class TookTooLong(Exception):
-    """Twice the seconds have passed."""
-
-
 class Failed(Exception):
     """It ended otherwise: mostly by a limit."""
 
@@ -51,7 +48,7 @@ def run(module: str, arguments: Sequence[str], data: bytes, limits: Limits) -> b
             command, input=data, capture_output=True, env=environment, timeout=2 * limits.seconds, check=False
         )
     except subprocess.TimeoutExpired as error:
-        raise TookTooLong from error
+        raise TookTooLong(module, 2 * limits.seconds) from error
     if done.returncode == _REFUSED:
         raise Refused(done.stdout.decode())
     if done.returncode:

@@ -10,6 +10,7 @@ import sys
 import zipfile
 from typing import TYPE_CHECKING, Final
 
+from dualtrack.errors import TookTooLong
 from dualtrack.extras import how_to_install
 from dualtrack.runtime import bounded_process
 from dualtrack.runtime.bounded_process import Limits
@@ -34,7 +35,7 @@ def extracted(kind: str, data: bytes) -> str:
         return bounded_process.run("dualtrack.tools.courses.extract", (kind,), data, LIMITS).decode()
     except bounded_process.Refused as reason:
         raise DocumentRefused(str(reason)) from reason
-    except bounded_process.TookTooLong as error:
+    except TookTooLong as error:
         raise DocumentRefused(f"takes longer than {LIMITS.seconds} seconds to read") from error
     except bounded_process.Failed as error:
         raise DocumentRefused(

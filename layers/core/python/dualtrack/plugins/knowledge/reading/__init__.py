@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from dualtrack.errors import TookTooLong
 from dualtrack.plugins.knowledge.documents import Block, DocumentRefused, ReadDocument
 from dualtrack.plugins.knowledge.reading.limits import LIMITS, MAX_BYTES
 from dualtrack.runtime import bounded_process
@@ -27,7 +28,7 @@ def read(name: str, data: bytes, title: str = "") -> ReadDocument:
         )
     except bounded_process.Refused as reason:
         raise DocumentRefused(str(reason)) from reason
-    except bounded_process.TookTooLong as error:
+    except TookTooLong as error:
         raise DocumentRefused(f"takes longer than {LIMITS.seconds} seconds to read: divide it") from error
     except bounded_process.Failed as error:
         raise DocumentRefused(
