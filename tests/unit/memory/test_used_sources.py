@@ -76,3 +76,15 @@ def test_a_source_of_two_results_is_used_by_either_and_the_response_keeps_the_re
         ("Tides", "q1-t1")
     ]
     assert len(sources_of(records)) == 2
+
+
+def test_an_answer_of_which_nothing_can_be_told_has_the_best_source_of_each_result() -> None:
+    oil, wax = Source("Oil", "", passages=((0, 20),)), Source("Wax", "", passages=((20, 40),))
+    moon = Source("Tides", "", passages=((0, 20),))
+    records = (
+        record(1, "Wipe surplus oil off. Polish it with wax.", oil, wax),
+        record(2, "The moon pulls.", moon),
+    )
+
+    assert unused_sources(records, "How?", "Bitte sehr!") == (1,)
+    assert unused_sources(records, "How?", " ") == (0, 1, 2)

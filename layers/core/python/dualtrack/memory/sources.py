@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from dualtrack.memory.used_sources import used_sources
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from dualtrack.memory.records import Record
     from dualtrack.tool_values import Source
@@ -37,7 +37,8 @@ def returned_sources(records: Iterable[Record]) -> tuple[Source, ...]:
 
 def unused_sources(records: Iterable[Record], question: str, answer: str) -> tuple[int, ...]:
     """The places of those in `returned_sources` that an answer has not used, as `Record.unused` has them. A source of
-    several results is used if a passage of any of them is."""
+    several results is used if a passage of any of them is. An answer of which nothing can be told has the best source
+    of each result: those far from the question were not returned."""
     listed = tuple(records)
     passages: dict[tuple[str, str], list[str]] = {}
     for record in listed:
@@ -47,4 +48,14 @@ def unused_sources(records: Iterable[Record], question: str, answer: str) -> tup
     returned = returned_sources(listed)
     texts = [passages[source.title, source.url] for source in returned]
     used = used_sources(question, answer, [source.title for source in returned], texts)
+    if answer.strip() and not used:
+        used = frozenset(_firsts(listed, [(source.title, source.url) for source in returned]))
     return tuple(place for place in range(len(returned)) if place not in used)
+
+
+def _firsts(records: Iterable[Record], returned: list[tuple[str, str]]) -> Iterator[int]:
+    """The places of the best source of each result."""
+    for record in records:
+        for source in record.call.sources[:1] if record.call else ():
+            if (source.title, source.url) in returned:
+                yield returned.index((source.title, source.url))

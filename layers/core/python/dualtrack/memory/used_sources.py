@@ -2,8 +2,8 @@
 
 A source counts if the answer shares enough words with its passages, of those that were not in the question, and at
 least half as many as with the best one: a word that few passages have counts more. An answer that shares words with
-none, because it is in another language or says that nothing was found, has the sources that it names. Measured on
-answers that a model has written: docs/retrieval.md.
+none, because it is in another language or says little, has the sources that it names. Measured on answers that a model
+has written: docs/retrieval.md.
 """
 
 from __future__ import annotations
