@@ -26,8 +26,15 @@ CORPUS: Final = PACKAGE / "corpus.asl.json"
 
 
 def definition_of(path: Path) -> str:
-    """A machine's definition, with the time that the longest chat has; the sweep ends others at their own deadline."""
-    return path.read_text(encoding="utf-8").replace('"${ChatSeconds}"', str(LONGEST.chat))
+    """A machine's definition, with the time that the longest chat has (the sweep ends others at their own deadline), and
+    with the functions that plug-ins have for kinds of corpora."""
+    text = path.read_text(encoding="utf-8").replace('"${ChatSeconds}"', str(LONGEST.chat))
+    listed = (
+        f"'{kind}': '${{{SPECS[name].construct_id}}}', "
+        for stack in PLUGIN_STACKS
+        for kind, name in stack.corpora.items()
+    )
+    return text.replace("$lookup({'courses'", "$lookup({" + "".join(listed) + "'courses'")
 
 
 def steps_of(definition: Path) -> tuple[FunctionSpec, ...]:

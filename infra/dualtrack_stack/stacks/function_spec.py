@@ -4,7 +4,7 @@ nothing here loads the CDK.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -105,12 +105,14 @@ class Alarm:
 
 @dataclass(frozen=True, slots=True)
 class PluginStack:
-    """What a plug-in deploys. ``api_layers``: the layers of packages that its routes need, besides those of `api`."""
+    """What a plug-in deploys. ``api_layers``: the layers of packages that its routes need, besides those of `api`;
+    ``corpora``: by the kinds of corpora that it brings, the function that works on their jobs."""
 
     functions: tuple[FunctionSpec, ...] = ()
     timers: tuple[Timer, ...] = ()
     alarms: tuple[Alarm, ...] = ()
     api_layers: tuple[str, ...] = ()
+    corpora: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
 
 APPEND: Final = ("GetItem", "PutItem", "Query")

@@ -44,8 +44,13 @@ class CoursesKind:
     bound: int = MAX_CHUNKS
     name: str = field(default=NAME, init=False)
     bounded: str = field(default="chunks", init=False)
+    most_documents: int = field(default=0, init=False)
 
-    def read(self, name: str, data: bytes) -> ParsedFile:
+    def key(self, title: str) -> str:
+        """A course's title is exact."""
+        return title
+
+    def read(self, name: str, data: bytes, title: str = "") -> ParsedFile:  # noqa: ARG002 - the file has it
         """A course. Raises `FileRefused`."""
         try:
             course = read_document(name, data)

@@ -47,7 +47,8 @@ class NotEmbedded(Transient):
 
 @dataclass(frozen=True, slots=True)
 class Ingest:
-    """What a job needs. Without an ``embedder`` the index has no vectors, and only keywords rank.
+    """What a job needs. Without an ``embedder`` the index has no vectors, and only keywords rank. ``named``: the corpus,
+    if there may be others of its kind.
 
     ``vectors_beside``: writes the vectors of a version's index to a vector index, and returns `PublishedVersion.head`;
     None if they are searched in the index itself.
@@ -58,6 +59,12 @@ class Ingest:
     embedder: Embedder | None
     loop: BackgroundLoop
     vectors_beside: Callable[[str, bytes], int] | None = None
+    named: str = ""
+
+    @property
+    def corpus(self) -> str:
+        """Its name."""
+        return self.named or self.kind.name
 
     @property
     def model(self) -> str:
@@ -82,14 +89,14 @@ def ingest(deps: Ingest, job_id: str, has_time: Callable[[], bool]) -> IngestSte
 
     Raises `Transient` if a retry may succeed.
     """
-    job = deps.stores.corpus_jobs.find(deps.kind.name, job_id)
+    job = deps.stores.corpus_jobs.find(deps.corpus, job_id)
     if job is None or job.ended:
         return "done"
     if not _read_files(deps, job, has_time):
         return "again"
     base = _base(deps, job)
-    if base.plan.size(deps.kind.bounded) > deps.kind.bound:
-        deps.stores.corpus_jobs.fail(job, f"The corpus would be too large: {_too_much(deps.kind)}.")
+    if too_much := _too_much(deps.kind, base.plan):
+        deps.stores.corpus_jobs.fail(job, f"The corpus would be too large: {too_much}.")
         return "done"
     if not _embed(deps, job, base, has_time):
         return "again"
@@ -119,25 +126,32 @@ def _file_read(
 ) -> JobFile:
     kind = deps.kind
     try:
-        read = kind.read(file.name, deps.stores.corpora.upload(job.corpus, file.upload_id))
+        read = kind.read(file.name, deps.stores.corpora.upload(job.corpus, file.upload_id), file.asked)
     except Gone:
         return replace(
             file, state="refused", reason="was not uploaded as announced, or its upload has expired"
         )
     except FileRefused as refusal:
         return replace(file, state="refused", reason=str(refusal)[:300])
-    accepted = replace(file, state="read", title=read.title, digest=read.digest, counts=read.counts)
-    reason = repeated_title(read.title, before)
-    if not reason and plan(base, job, [*before, accepted], 0).size(kind.bounded) > kind.bound:
-        reason = f"makes the corpus too large: {_too_much(kind)}"
+    accepted = replace(
+        file, state="read", title=read.title, digest=read.digest, counts=read.counts, facts=read.facts
+    )
+    reason = repeated_title(read.title, before, kind.key)
+    if not reason and (too_much := _too_much(kind, plan(base, job, [*before, accepted], 0, kind.key))):
+        reason = f"makes the corpus too large: {too_much}"
     if reason:
         return replace(file, state="refused", reason=reason[:300])
     deps.stores.corpora.write_part(job.corpus, job.job_id, _document_part(file), read.packed)
     return accepted
 
 
-def _too_much(kind: CorpusKind) -> str:
-    return f"it may have at most {kind.bound:,} {kind.bounded}"
+def _too_much(kind: CorpusKind, planned: VersionPlan) -> str:
+    """Of what a version has more than it may; empty if it fits."""
+    if planned.size(kind.bounded) > kind.bound:
+        return f"it may have at most {kind.bound:,} {kind.bounded}"
+    if kind.most_documents and len(planned.documents) > kind.most_documents:
+        return f"it may have at most {kind.most_documents:,} documents"
+    return ""
 
 
 def _document_part(file: JobFile) -> str:
@@ -148,7 +162,7 @@ def _base(deps: Ingest, job: Job) -> _Base:
     """The current version, and the plan."""
     published, documents = deps.stores.corpora.published_documents(job.corpus)
     files = deps.stores.corpus_jobs.files(job.corpus, job.job_id)
-    return _Base(published, plan(documents, job, files, int(deps.stores.clock())))
+    return _Base(published, plan(documents, job, files, int(deps.stores.clock()), deps.kind.key))
 
 
 # ── embedding ─────────────────────────────────────────────────────────────────────────────────────

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 GRAPH: Final = "graph"
 CORPORA: Final = ("courses", GRAPH)
-"""All corpora."""
+"""The corpora that are the only ones of their kind, which is named alike."""
 
 MAX_TRIES: Final = 3
 """Maximum executions of a job; each retries its steps."""
@@ -55,9 +55,17 @@ def sweep_corpora(stores: IndexStores, executions: Executions) -> int:
     """Continue jobs without an execution, and clean up what is due; returns how many jobs needed the sweep."""
     continued = 0
     for corpus in CORPORA:
-        for job in stores.corpus_jobs.open_jobs(corpus):
-            continued += _continued(stores, executions, job)
-        clean(stores, corpus)
+        continued += _looked_after(stores, executions, corpus)
+    for corpus, stamp in stores.corpus_jobs.active():
+        continued += _looked_after(stores, executions, corpus)
+        if not stores.corpus_jobs.open_jobs(corpus) and stores.corpus_jobs.clean_due(corpus) is None:
+            stores.corpus_jobs.settle(corpus, stamp)
+    return continued
+
+
+def _looked_after(stores: IndexStores, executions: Executions, corpus: str) -> int:
+    continued = sum(_continued(stores, executions, job) for job in stores.corpus_jobs.open_jobs(corpus))
+    clean(stores, corpus)
     return continued
 
 
@@ -82,4 +90,4 @@ def _continued(stores: CorpusStores, executions: Executions, job: Job) -> bool:
 
 def _start(executions: Executions, job: Job) -> None:
     """Each try has its own execution name, so starting a try twice has no effect."""
-    executions.start(job.execution, {"corpus": job.corpus, "job": job.job_id})
+    executions.start(job.execution, {"corpus": job.corpus, "kind": job.kind_of_corpus, "job": job.job_id})

@@ -5,7 +5,8 @@ The rest (uploads, jobs, batches, publishing, cleaning up) is the same for all k
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -18,13 +19,14 @@ class FileRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ParsedFile:
-    """The content of a file: the title, which is its key, the digest of the content, the counts of its parts, and the
-    document in the form for `CorpusKind.texts` and `CorpusKind.index`."""
+    """The content of a file: the title, which is its key, the digest of the content, the counts of its parts, the
+    document in the form for `CorpusKind.texts` and `CorpusKind.index`, and what else is told of it."""
 
     title: str
     digest: str
     counts: Mapping[str, int]
     packed: bytes
+    facts: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
 
 class CorpusKind(Protocol):
@@ -32,7 +34,7 @@ class CorpusKind(Protocol):
 
     @property
     def name(self) -> str:
-        """The name in URLs and keys."""
+        """The name in URLs and keys, if there is one corpus of the kind."""
 
     @property
     def bounded(self) -> str:
@@ -42,8 +44,15 @@ class CorpusKind(Protocol):
     def bound(self) -> int:
         """The maximum of this count for a corpus."""
 
-    def read(self, name: str, data: bytes) -> ParsedFile:
-        """Read a file. Raises `FileRefused`."""
+    @property
+    def most_documents(self) -> int:
+        """How many a corpus may have; 0 for any number."""
+
+    def key(self, title: str) -> str:
+        """What two titles of one document have in common."""
+
+    def read(self, name: str, data: bytes, title: str) -> ParsedFile:
+        """Read a file, whose sender may have given it a title. Raises `FileRefused`."""
 
     def texts(self, packed: bytes) -> Sequence[str]:
         """The texts of a document to embed, in order."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from dualtrack.storage.corpora import StoredDocument
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from dualtrack.storage.corpus_jobs import Job, JobFile
     from dualtrack.vocabulary import Outcome
@@ -41,22 +41,37 @@ class VersionPlan:
         return {"documents": len(self.documents), **{name: self.size(name) for name in dict.fromkeys(names)}}
 
 
-def plan(base: Sequence[StoredDocument], job: Job, files: Sequence[JobFile], now: int) -> VersionPlan:
+def plan(
+    base: Sequence[StoredDocument],
+    job: Job,
+    files: Sequence[JobFile],
+    now: int,
+    key: Callable[[str], str] = str,
+) -> VersionPlan:
     """The version that a job makes from the current one.
 
     A document with the same title and content as a file does not change; one with the same title and other content is
     replaced at its position; new documents come last, in the order of their files. Nothing of the current version is
-    lost except what the job replaces or removes.
+    lost except what the job replaces or removes. Titles are compared by their ``key``; a file that replaces a document
+    of another title takes its place, and also that of the document of its own title.
     """
-    read = {file.title: file for file in files if file.state == "read"}
+    read = {key(file.title): file for file in files if file.state == "read"}
+    gives_way = {key(file.replaces): key(file.title) for file in read.values() if file.replaces}
+    gone = {key(title) for title in job.remove}
     outcomes: dict[str, Outcome] = {}
     planned: list[PlannedDocument] = []
+    placed: set[str] = set()
     for document in base:
-        file = read.pop(document.title, None)
+        own = key(document.title)
+        title = own if own in read else gives_way.get(own, own)
+        file = read.pop(title, None)
         if file is None:
-            if not job.reset and document.title not in job.remove:
+            is_replaced = own in placed or own in gives_way
+            if not is_replaced and not job.reset and own not in gone:
                 planned.append(PlannedDocument(document))
-        elif file.digest == document.digest:
+            continue
+        placed.add(title)
+        if title == own and file.digest == document.digest:
             outcomes[str(file.number)] = "skipped"
             planned.append(PlannedDocument(document))
         else:
@@ -69,11 +84,13 @@ def plan(base: Sequence[StoredDocument], job: Job, files: Sequence[JobFile], now
     return VersionPlan(tuple(planned), outcomes, changes)
 
 
-def repeated_title(title: str, files: Sequence[JobFile]) -> str:
+def repeated_title(title: str, files: Sequence[JobFile], key: Callable[[str], str] = str) -> str:
     """Why a title cannot be used again in a job; empty if it can."""
-    first = next((file.name for file in files if file.state == "read" and file.title == title), "")
+    same = (file.name for file in files if file.state == "read" and key(file.title) == key(title))
+    first = next(same, "")
     return f"has the title of {first}, '{title}': titles must differ" if first else ""
 
 
 def _new(file: JobFile, now: int) -> PlannedDocument:
-    return PlannedDocument(StoredDocument(file.title, file.digest, file.name, file.counts, now), file)
+    document = StoredDocument(file.title, file.digest, file.name, file.counts, now, file.facts)
+    return PlannedDocument(document, file)

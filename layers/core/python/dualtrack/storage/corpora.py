@@ -52,13 +52,15 @@ _PIECE: Final = 1 << 20
 @dataclass(frozen=True, slots=True)
 class StoredDocument:
     """A document of a version. ``title`` is the key, ``digest`` the hash of its content, ``name`` that of the file;
-    ``counts``: numbers of its lessons and chunks; ``at``: epoch seconds when it was added."""
+    ``counts``: numbers of its lessons and chunks; ``at``: epoch seconds when it was added; ``facts``: what its kind
+    says of it."""
 
     title: str
     digest: str
     name: str
     counts: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     at: int = 0
+    facts: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
 
 @stored

@@ -4,6 +4,7 @@ pk CORPUS#<corpus>   sk JOB#<job>          the job: its task, progress and resul
                      sk JOB#<job>#0001     one of its files: waiting, read, or refused with the reason
                      sk OPEN#<job>         until it has ended: the sweep looks for these items
                      sk CLEAN              when to look for unused objects
+pk CORPUS#ACTIVE     sk <corpus>           a corpus of a kind that has many: the sweep looks at those that are listed
 
 A job ends only once; if it publishes a version, in the same transaction. A file's item depends only on the file's
 content, so two runs write the same.
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from dualtrack.storage.dynamo import Action, Item
 
 _CLEAN: Final = "CLEAN"
+_ACTIVE: Final = partition("ACTIVE")
 _STATUS: Final = MappingProxyType({"#status": "status"})
 CLEAN_AFTER: Final = 600
 """Seconds for which a replaced version and the objects of an ended job are kept: no reader takes that long."""
@@ -51,8 +53,9 @@ CLEAN_AFTER: Final = 600
 @dataclass(frozen=True, slots=True)
 class JobFile:
     """A file of a job. ``reason`` says why it was refused, as the rest of a sentence that begins with its name;
-    ``problems`` lists its bad rows, if it has rows; ``title``, ``digest`` and ``counts`` are those of the document
-    read from it."""
+    ``problems`` lists its bad rows, if it has rows; ``title``, ``digest``, ``counts`` and ``facts`` are those of the
+    document read from it. ``asked``: the title that its sender gives it; ``replaces``: the title of the document whose
+    place it takes."""
 
     number: Annotated[int, APART]
     name: str
@@ -63,6 +66,9 @@ class JobFile:
     digest: str = ""
     counts: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     problems: tuple[str, ...] = ()
+    asked: str = ""
+    replaces: str = ""
+    facts: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
 
 @stored(whole=True)
@@ -71,7 +77,7 @@ class Job:
     """A change of a corpus: files to add, or to replace the document of the same title; titles to remove. With
     ``reset``, every document that is not among the files is removed.
 
-    ``tries``: the number of executions started for it. ``embedded`` of ``to_embed`` texts have their vectors.
+    ``kind``: of a corpus that is not named after it. ``tries``: the number of executions started for it. ``embedded`` of ``to_embed`` texts have their vectors.
     ``outcomes``: of each accepted file, by its number, once the job is done. Times are epoch seconds.
     """
 
@@ -89,6 +95,12 @@ class Job:
     version: str = ""
     error: str = ""
     ended: int = 0
+    kind: str = ""
+
+    @property
+    def kind_of_corpus(self) -> str:
+        """By which its function is found."""
+        return self.kind or self.corpus
 
     @property
     def execution(self) -> str:
@@ -109,6 +121,8 @@ class CorpusJobs:
         put_all(self.client, self.table, (_file_item(job.corpus, job.job_id, file) for file in files))
         opened = {"pk": partition(job.corpus), "sk": f"OPEN#{job.job_id}"}
         actions = [put_absent("job", self.table, _job_item(job)), put("open", self.table, opened)]
+        if job.kind:
+            actions.append(put("active", self.table, {**_active(job.corpus), "stamp": job.job_id}))
         with contextlib.suppress(ConditionFailed):  # lost to its own first delivery: the id is new
             transact(self.client, actions)
 
@@ -173,6 +187,17 @@ class CorpusJobs:
         jobs = (self.find(corpus, item["sk"].removeprefix("OPEN#")) for item in items)
         return [job for job in jobs if job is not None]
 
+    def active(self) -> list[tuple[str, str]]:
+        """The corpora of kinds that have many which may need the sweep, each with its stamp for `settle`."""
+        items = query(self.client, self.table, _ACTIVE)
+        return [(item["sk"], item["stamp"]) for item in items]
+
+    def settle(self, corpus: str, stamp: str) -> None:
+        """The corpus needs the sweep no more, unless a job was created meanwhile."""
+        settled = delete("active", self.table, _active(corpus), "stamp = :stamp", {":stamp": stamp})
+        with contextlib.suppress(ConditionFailed):
+            transact(self.client, [settled])
+
     def clean_due(self, corpus: str) -> int | None:
         """When to clean up (epoch seconds); None if nothing is due."""
         item = get(self.client, self.table, _key(corpus, _CLEAN))
@@ -207,6 +232,10 @@ class CorpusJobs:
             {**values, ":unended": 0},
             names,
         )
+
+
+def _active(corpus: str) -> dict[str, str]:
+    return {"pk": _ACTIVE, "sk": corpus}
 
 
 def _key(corpus: str, sort: str) -> dict[str, str]:
