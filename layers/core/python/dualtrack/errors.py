@@ -163,6 +163,7 @@ STATUS_OF_CODE: Final[Mapping[str, int]] = {
     "not_paused": 409,
     "expired": 410,
     "idempotency_conflict": 409,
+    "name_taken": 409,
     "too_large": 413,
     "rate_limited": 429,
     "internal": 500,

@@ -38,7 +38,7 @@ BusyReason = Literal["overloaded", "rate_limited", "unavailable"]
 Policy = Literal["dual_track", "window", "tool_rounds"]
 """How an agent's past queries are sent (`dualtrack.profiles.History`)."""
 
-Scope = Literal["chat", "read", "decide", "hooks", "erase", "admin:read", "admin:grant"]
+Scope = Literal["chat", "read", "decide", "hooks", "knowledge", "erase", "admin:read", "admin:grant"]
 """What an API key may do; the last two are for keys of administrators."""
 
 PlanName = Literal["free", "pro"]

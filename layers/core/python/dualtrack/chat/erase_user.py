@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from dualtrack.chat.delete_conversation import WRITERS_SECONDS, hide
 from dualtrack.chat.end_chat import Cancellation, end_chat
 from dualtrack.chat.executions import stop_execution
+from dualtrack.corpora.owned import drop_all
 from dualtrack.errors import ApiError
 from dualtrack.requests import ChatRef
 from dualtrack.storage.deletions import ALIAS, Deletion, ErasureTerms
@@ -148,6 +149,7 @@ def continue_erasure(
     was_left = stop_user(stores, executions, users, erasure, has_time)
     was_left |= _erase_end_users(stores, erasure)
     was_left |= any(True for _ in stores.deletions.others_of(erasure.user))
+    was_left |= drop_all(stores, erasure.user)
     stores.uploads.forget_user(erasure.user)
     was_left |= stores.requests.forget_user(erasure.user)
     was_left |= stores.outbox.forget_user(erasure.user)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.corpora.clean import clean
+from dualtrack.corpora.owned import end_jobs
 from dualtrack.storage.dynamo import ConditionFailed
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
     from dualtrack.runtime.executions import Executions
     from dualtrack.storage.corpus_jobs import Job, JobFile
+    from dualtrack.storage.dynamo import Action
     from dualtrack.storage.stores import CorpusStores, IndexStores
 
 GRAPH: Final = "graph"
@@ -34,9 +36,15 @@ _NOT_EMBEDDED: Final = (
 _log: Final = logging.getLogger(__name__)
 
 
-def start_job(stores: CorpusStores, executions: Executions, job: Job, files: Sequence[JobFile]) -> None:
-    """Store the job and start it. If the start fails, the sweep starts it."""
-    stores.corpus_jobs.create(job, files)
+def start_job(
+    stores: CorpusStores,
+    executions: Executions,
+    job: Job,
+    files: Sequence[JobFile],
+    also: Sequence[Action] = (),
+) -> None:
+    """Store the job, with ``also``, and start it. If the start fails, the sweep starts it."""
+    stores.corpus_jobs.create(job, files, also)
     try:
         _start(executions, job)
     except Exception:  # noqa: BLE001 - the sweep retries
@@ -57,10 +65,24 @@ def sweep_corpora(stores: IndexStores, executions: Executions) -> int:
     for corpus in CORPORA:
         continued += _looked_after(stores, executions, corpus)
     for corpus, stamp in stores.corpus_jobs.active():
+        if (due := stores.corpus_jobs.drop_due(corpus)) is not None:
+            _delete_dropped(stores, corpus, stamp, due)
+            continue
         continued += _looked_after(stores, executions, corpus)
         if not stores.corpus_jobs.open_jobs(corpus) and stores.corpus_jobs.clean_due(corpus) is None:
             stores.corpus_jobs.settle(corpus, stamp)
     return continued
+
+
+def _delete_dropped(stores: IndexStores, corpus: str, stamp: str, due: int) -> None:
+    """Its objects and items, once no step of a job can still write."""
+    end_jobs(stores, corpus)
+    if stores.clock() < due:
+        return
+    stores.corpora.delete(stores.corpora.objects(corpus))
+    stores.corpora.delete(stores.corpora.uploaded(corpus))
+    stores.corpus_jobs.forget_corpus(corpus)
+    stores.corpus_jobs.settle(corpus, stamp)
 
 
 def _looked_after(stores: IndexStores, executions: Executions, corpus: str) -> int:

@@ -184,6 +184,10 @@ class CorpusStore:
         """The keys of all objects of versions and parts."""
         return list(self._listed(f"{FOLDER}{corpus}/"))
 
+    def uploaded(self, corpus: str) -> list[str]:
+        """The keys of files that were uploaded for it."""
+        return list(self._listed(upload_key(corpus, "")))
+
     def delete(self, keys: Iterable[str]) -> None:
         """Delete objects; missing ones are ignored."""
         rest = iter(keys)

@@ -24,6 +24,7 @@ from dualtrack.storage.dynamo import (
     ConditionFailed,
     delete,
     delete_all,
+    delete_partition,
     get,
     put,
     put_absent,
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 
 _CLEAN: Final = "CLEAN"
 _ACTIVE: Final = partition("ACTIVE")
+_DROPPED: Final = "dropped"
 _STATUS: Final = MappingProxyType({"#status": "status"})
 CLEAN_AFTER: Final = 600
 """Seconds for which a replaced version and the objects of an ended job are kept: no reader takes that long."""
@@ -116,15 +118,19 @@ class CorpusJobs:
     table: str
     clock: Clock
 
-    def create(self, job: Job, files: Sequence[JobFile]) -> None:
-        """Store a job. It becomes visible with the last write."""
+    def create(self, job: Job, files: Sequence[JobFile], also: Sequence[Action] = ()) -> None:
+        """Store a job, with ``also``. It becomes visible with the last write. Raises `ConditionFailed` for ``also``."""
         put_all(self.client, self.table, (_file_item(job.corpus, job.job_id, file) for file in files))
         opened = {"pk": partition(job.corpus), "sk": f"OPEN#{job.job_id}"}
-        actions = [put_absent("job", self.table, _job_item(job)), put("open", self.table, opened)]
+        actions = [put_absent("job", self.table, _job_item(job)), put("open", self.table, opened), *also]
         if job.kind:
             actions.append(put("active", self.table, {**_active(job.corpus), "stamp": job.job_id}))
-        with contextlib.suppress(ConditionFailed):  # lost to its own first delivery: the id is new
+        try:
             transact(self.client, actions)
+        except ConditionFailed as lost:
+            if set(lost.items) - {"job"}:
+                raise
+            # lost to its own first delivery: the id is new
 
     def find(self, corpus: str, job_id: str) -> Job | None:
         """The job, if there is one."""
@@ -191,6 +197,19 @@ class CorpusJobs:
         """The corpora of kinds that have many which may need the sweep, each with its stamp for `settle`."""
         items = query(self.client, self.table, _ACTIVE)
         return [(item["sk"], item["stamp"]) for item in items]
+
+    def dropped(self, corpus: str, due: int) -> Action:
+        """Note that a corpus is gone and that all it leaves is deleted from ``due`` on."""
+        return put("active", self.table, {**_active(corpus), "stamp": _DROPPED, "due": due})
+
+    def drop_due(self, corpus: str) -> int | None:
+        """When to delete what a dropped corpus leaves; None for one that was not dropped."""
+        item = get(self.client, self.table, _active(corpus))
+        return int(item["due"]) if item and item["stamp"] == _DROPPED else None
+
+    def forget_corpus(self, corpus: str) -> None:
+        """Delete all items of a dropped corpus, and of its versions."""
+        delete_partition(self.client, self.table, partition(corpus))
 
     def settle(self, corpus: str, stamp: str) -> None:
         """The corpus needs the sweep no more, unless a job was created meanwhile."""

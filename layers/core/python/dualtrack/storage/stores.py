@@ -155,20 +155,20 @@ class AdmissionStores(DeletionStores):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ErasureStores(AdmissionStores):
-    """An erasure removes all that names a user."""
-
-    kept_ledger: KeptLedger
-    uploads: UploadStore
-
-
-@dataclass(frozen=True, kw_only=True)
 class CorpusStores:
     """The data that tools search."""
 
     corpora: CorpusStore
     corpus_jobs: CorpusJobs
     clock: Clock
+
+
+@dataclass(frozen=True, kw_only=True)
+class ErasureStores(AdmissionStores, CorpusStores):
+    """An erasure removes all that names a user."""
+
+    kept_ledger: KeptLedger
+    uploads: UploadStore
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,7 +190,7 @@ class SweepStores(ErasureStores, IndexStores):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ApiStores(TurnStores, ErasureStores, CorpusStores):
+class ApiStores(TurnStores, ErasureStores):
     """The API admits, shows and deletes; it calls no model."""
 
     leases: Leases
