@@ -97,6 +97,6 @@ def shown_title(text: str) -> str:
     return one_line(clean(text)).strip()[:TITLE_CHARACTERS].strip()
 
 
-def document_id(title: str) -> str:
-    """A document's id in its collection: it stays when the document is replaced."""
-    return f"doc_{hashlib.sha256(folded(title).encode()).hexdigest()[:26]}"
+def document_id(collection: str, title: str) -> str:
+    """A document's id: it stays when the document is replaced, and no other collection has it."""
+    return f"doc_{hashlib.sha256(f'{collection}/{folded(title)}'.encode()).hexdigest()[:26]}"
