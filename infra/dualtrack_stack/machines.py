@@ -26,8 +26,8 @@ CORPUS: Final = PACKAGE / "corpus.asl.json"
 
 
 def definition_of(path: Path) -> str:
-    """A machine's definition, with the time that the longest chat has (the sweep ends others at their own deadline), and
-    with the functions that plug-ins have for kinds of corpora."""
+    """A machine's definition, with the time that the longest chat has, as the sweep ends others at their own deadline,
+    and with the functions that plug-ins have for kinds of corpora."""
     text = path.read_text(encoding="utf-8").replace('"${ChatSeconds}"', str(LONGEST.chat))
     listed = (
         f"'{kind}': '${{{SPECS[name].construct_id}}}', "

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 from dualtrack.checked_settings import WrongSettings, allowed, checked
 from dualtrack.models.provider import FIRST
-from dualtrack.settings import ADMISSION, DEFAULTS, TELLING, Setting, declared, keys, settings_from
+from dualtrack.settings import ADMISSION, DEFAULTS, INDEXING, TELLING, Setting, declared, keys, settings_from
 from dualtrack_stack.local.synth import cache
 from dualtrack_stack.project.function import NAME as OWN
 from dualtrack_stack.project.model import PROFILES
@@ -179,4 +179,4 @@ def test_every_wrong_one_has_its_line() -> None:
 
 def test_each_is_used_by_functions_that_there_are() -> None:
     named = {function for name in USED for function in declared()[name].declared.used_by}
-    assert named <= {*SPECS, ADMISSION, TELLING}
+    assert named <= {*SPECS, ADMISSION, INDEXING, TELLING}

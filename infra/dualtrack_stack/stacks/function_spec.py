@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from dualtrack.settings import ADMISSION, TELLING, variables_of
+from dualtrack.settings import ADMISSION, INDEXING, TELLING, variables_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -38,7 +38,8 @@ class FunctionSpec:
     ``layers``: the dependency layers besides the library; ``environment``: the names of its variables besides those of
     the settings that it uses (`dualtrack.settings`); ``permissions``: its statements besides logs, traces and the keys
     among those settings; ``disk``: MB of ``/tmp``, 512 are free; ``retries``: if it is called asynchronously;
-    ``admits``: whether it admits chats, ``tells``: what is in the outbox, and so has the settings for it.
+    ``admits``: whether it admits chats, ``tells``: what is in the outbox, ``indexes``: whether it
+    makes vectors of texts; so it has the settings for it.
     """
 
     name: str
@@ -53,6 +54,7 @@ class FunctionSpec:
     retries: Retries | None = None
     admits: bool = False
     tells: bool = False
+    indexes: bool = False
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -62,7 +64,7 @@ class FunctionSpec:
     @property
     def in_settings(self) -> tuple[str, ...]:
         """How settings name it in ``used_by``."""
-        roles = {ADMISSION: self.admits, TELLING: self.tells}
+        roles = {ADMISSION: self.admits, TELLING: self.tells, INDEXING: self.indexes}
         return (self.name, *(role for role, has_it in roles.items() if has_it))
 
     @property

@@ -109,6 +109,8 @@ def key(variable: str, about: str, **declared: Any) -> str:
 ADMISSION: Final = "admission"
 """In place of the functions that admit chats: `api`, `stream` and those of plug-ins."""
 
+INDEXING: Final = "indexing"
+"""Functions of plug-ins that make vectors of texts."""
 TELLING: Final = "telling"
 """In place of those that tell what is in the outbox, which plug-ins have."""
 
@@ -227,7 +229,7 @@ class Settings:
     voyage_secret: str = key(
         "VOYAGE_API_KEY",
         "embeddings for documentation search",
-        used_by=("search", "ingest", "summarise"),
+        used_by=("search", "ingest", "summarise", INDEXING),
         unset="keywords alone",
         form=r"(pa|al)-[\w-]{10,}",
         expects="begins with pa-",
@@ -236,11 +238,11 @@ class Settings:
     voyage_base_url: str = setting(
         "https://api.voyageai.com/v1",
         "where they come from",
-        used_by=("search", "ingest"),
+        used_by=("search", "ingest", INDEXING),
         example="https://voyage.example",
     )
     dualtrack_embedding_model: str = setting(
-        "voyage-3-large", "the model that makes them", used_by=("search", "ingest")
+        "voyage-3-large", "the model that makes them", used_by=("search", "ingest", INDEXING)
     )
     context7_secret: str = key(
         "CONTEXT7_API_KEY",
@@ -378,7 +380,7 @@ class Settings:
         8,
         "calls of our own embeddings that one search or job makes at a time, each an [execution of the"
         " account's](architecture.md#what-one-user-may-hold-open); `aws up` sets a tenth of the concurrency, 1 to 8",
-        used_by=("search", "ingest"),
+        used_by=("search", "ingest", INDEXING),
         least=1,
         most=64,
     )

@@ -47,8 +47,8 @@ class NotEmbedded(Transient):
 
 @dataclass(frozen=True, slots=True)
 class Ingest:
-    """What a job needs. Without an ``embedder`` the index has no vectors, and only keywords rank. ``named``: the corpus,
-    if there may be others of its kind.
+    """What a job needs. Without an ``embedder`` the index has no vectors, and only keywords rank. ``named``: the
+    corpus, if there may be others of its kind.
 
     ``vectors_beside``: writes the vectors of a version's index to a vector index, and returns `PublishedVersion.head`;
     None if they are searched in the index itself.

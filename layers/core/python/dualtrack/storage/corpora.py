@@ -102,6 +102,10 @@ class CorpusStore:
         """A version's index, or its first ``head`` bytes. Raises `Gone` if it was deleted."""
         return self._read(f"{_version(corpus, version)}index", head)
 
+    def index_part(self, corpus: str, version: str, start: int, end: int) -> bytes:
+        """The bytes of an index from ``start`` up to ``end``, or to its end. Raises `Gone` if it was deleted."""
+        return self._open(f"{_version(corpus, version)}index", f"{start}-{end - 1}").read()
+
     def documents(self, corpus: str, version: str) -> tuple[StoredDocument, ...]:
         """The documents of a version, in order. Raises `Gone` if it was deleted."""
         return load(tuple[StoredDocument, ...], self._read(f"{_version(corpus, version)}documents"))
@@ -205,10 +209,10 @@ class CorpusStore:
         self.s3.put_object(Bucket=self.bucket, Key=key, Body=data)
 
     def _read(self, key: str, head: int = 0) -> bytes:
-        return self._open(key, head).read()
+        return self._open(key, f"0-{head - 1}" if head else "").read()
 
-    def _open(self, key: str, head: int = 0) -> StreamingBody:
-        part: dict[str, Any] = {"Range": f"bytes=0-{head - 1}"} if head else {}
+    def _open(self, key: str, span: str = "") -> StreamingBody:
+        part: dict[str, Any] = {"Range": f"bytes={span}"} if span else {}
         try:
             return self.s3.get_object(Bucket=self.bucket, Key=key, **part)["Body"]
         except ClientError as error:

@@ -79,8 +79,9 @@ class Job:
     """A change of a corpus: files to add, or to replace the document of the same title; titles to remove. With
     ``reset``, every document that is not among the files is removed.
 
-    ``kind``: of a corpus that is not named after it. ``tries``: the number of executions started for it. ``embedded`` of ``to_embed`` texts have their vectors.
-    ``outcomes``: of each accepted file, by its number, once the job is done. Times are epoch seconds.
+    ``kind``: of a corpus that is not named after it. ``tries``: the number of executions started for it. ``embedded``
+    of ``to_embed`` texts have their vectors. ``outcomes``: of each accepted file, by its number, once the job is done.
+    Times are epoch seconds.
     """
 
     corpus: Annotated[str, APART]

@@ -97,13 +97,17 @@ class OwnedCorpora:
         actions = [put("corpus", self.table, _item(after), unchanged, values, {"#name": "name"})]
         if folded(before.name) != folded(after.name):
             actions += [
-                put_absent("name", self.table, {**_name_key(after.owner, after.name), "corpus": after.corpus}),
+                put_absent(
+                    "name", self.table, {**_name_key(after.owner, after.name), "corpus": after.corpus}
+                ),
                 delete("before", self.table, _name_key(before.owner, before.name)),
             ]
         try:
             transact(self.client, actions)
         except ConditionFailed as lost:
-            raise (_taken(after.name) if "name" in lost.items else not_found("It was changed meanwhile.")) from None
+            raise (
+                _taken(after.name) if "name" in lost.items else not_found("It was changed meanwhile.")
+            ) from None
 
     def is_there(self, owned: OwnedCorpus) -> Action:
         """The condition under which a job of it is created; named ``corpus``."""
@@ -128,7 +132,10 @@ class OwnedCorpora:
 
     def every(self, owner: str) -> Sequence[OwnedCorpus]:
         """The owner's, of all kinds."""
-        return [_corpus_of(item, owner) for item in query(self.client, self.table, _partition(owner), prefix="ID#")]
+        return [
+            _corpus_of(item, owner)
+            for item in query(self.client, self.table, _partition(owner), prefix="ID#")
+        ]
 
     def forget(self, owner: str) -> None:
         """Delete what is left of an owner without corpora."""
@@ -141,7 +148,9 @@ def folded(name: str) -> str:
 
 
 def _taken(name: str) -> Exception:
-    return ApiError("name_taken", f"There is one named {name!r} already: choose another name, or use that one.")
+    return ApiError(
+        "name_taken", f"There is one named {name!r} already: choose another name, or use that one."
+    )
 
 
 def _partition(owner: str) -> str:

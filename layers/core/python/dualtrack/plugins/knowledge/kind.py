@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from dualtrack.corpora.kinds import FileRefused, IndexedDocument, ParsedFile
 from dualtrack.plugins.knowledge.chunks import chunks_of
 from dualtrack.plugins.knowledge.documents import DocumentRefused, left_out_in_words
 from dualtrack.plugins.knowledge.index import build, floats_of, load, save
 from dualtrack.plugins.knowledge.limits import CHUNKS, DOCUMENTS
+from dualtrack.plugins.knowledge.names import KIND, shown_title
 from dualtrack.plugins.knowledge.packed import digest, embedded_text, pack, unpack
 from dualtrack.plugins.knowledge.reading import read
 from dualtrack.storage.owned_corpora import folded
-from dualtrack.text import clean, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-KIND: Final = "documents"
-TITLE_CHARACTERS: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +86,3 @@ class DocumentsKind:
             vectors[found.title] = list(document.vectors)
         listed = [vector for title in order for vector in vectors[title]]
         return save(build([documents[title] for title in order], model, listed))
-
-
-def shown_title(text: str) -> str:
-    """A title as it is kept and shown: one clean line."""
-    return one_line(clean(text)).strip()[:TITLE_CHARACTERS].strip()
-
-
-def document_id(collection: str, title: str) -> str:
-    """A document's id: it stays when the document is replaced, and no other collection has it."""
-    return f"doc_{hashlib.sha256(f'{collection}/{folded(title)}'.encode()).hexdigest()[:26]}"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from dualtrack.errors import Degraded, Gone
 from dualtrack.plugins.knowledge.index import load
-from dualtrack.plugins.knowledge.kind import KIND, document_id
+from dualtrack.plugins.knowledge.names import KIND, document_id
 from dualtrack.storage.conversations import ConversationStore
 from dualtrack.storage.owned_corpora import OwnedCorpora, folded
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dualtrack.plugins.knowledge.documents import Chunk
-    from dualtrack.plugins.knowledge.index import DocumentIndex
     from dualtrack.plugins.knowledge.library import Opened
 
 PIECE: Final = 8_000
@@ -27,9 +28,16 @@ class Piece:
     chunks: int
 
 
-def piece_of(index: DocumentIndex, document: int, begin: int) -> Piece:
-    """The text from a chunk on, each heading once, without what chunks repeat of the one before."""
-    rows = index.rows(document)
+class Chunks(Protocol):
+    """Chunks by their row: an index in memory, or what was read of one."""
+
+    def chunk(self, row: int) -> Chunk:
+        """The chunk of a row."""
+
+
+def piece_of(index: Chunks, rows: Sequence[int], begin: int) -> Piece:
+    """The text of a document's rows from a chunk on, each heading once, without what chunks repeat of the one before.
+    At most about `PIECE` characters."""
     parts: list[str] = []
     size, before, headings = 0, "", None
     for at in range(begin, len(rows)):

@@ -81,7 +81,9 @@ def read_document(
         for at, title in enumerate(opened.index.titles):
             if matched and opened.document_id(at) == matched[1]:
                 return _read(opened, at, title, int(matched[2] or 0) if from_ is None else from_)
-    return ToolResult("There is no such document: take the id from a hit or from list_documents.", charged=False)
+    return ToolResult(
+        "There is no such document: take the id from a hit or from list_documents.", charged=False
+    )
 
 
 @tool(effect="reads")
@@ -128,7 +130,9 @@ def _parts(listed: Sequence[Opened], document: str | None) -> list[Part]:
     for opened in listed:
         for at, title in enumerate(opened.index.titles):
             own = folded(title)
-            if own == wanted or (wanted.startswith("doc_") and opened.document_id(at) == wanted.partition(":")[0]):
+            if own == wanted or (
+                wanted.startswith("doc_") and opened.document_id(at) == wanted.partition(":")[0]
+            ):
                 exact.append(Part(opened, at))
             elif wanted in own:
                 partly.append(Part(opened, at))
@@ -159,13 +163,15 @@ def _found(places: Sequence[Place], left_out: tuple[str, ...]) -> ToolResult:
 
 
 def _read(opened: Opened, at: int, title: str, begin: int) -> ToolResult:
-    piece = piece_of(opened.index, at, begin)
+    piece = piece_of(opened.index, opened.index.rows(at), begin)
     if begin >= piece.chunks:
         return ToolResult(f"'{title}' ends before {begin}: it has the places 0 to {piece.chunks - 1}.")
     follows = (
         f"(The end of '{title}'.)"
         if piece.following is None
-        else f"(It goes on: read_document with from_ {piece.following}; the last place is {piece.chunks - 1}.)"
+        else f"(It goes on: read_document with from {piece.following}; the last place is {piece.chunks - 1}.)"
     )
-    source = Source(location(title, opened.index.chunk(opened.index.rows(at)[begin])), address(opened, at, begin))
+    source = Source(
+        location(title, opened.index.chunk(opened.index.rows(at)[begin])), address(opened, at, begin)
+    )
     return ToolResult(f"[{title}]\n{clean(piece.text)}{_BETWEEN}{follows}", sources=(source,))
