@@ -71,6 +71,7 @@ CODES: Final[Mapping[str, str]] = MappingProxyType(
         "`on_pause`; has `chat_id` and `url`",
         "nothing_to_continue": "the conversation's last answer was not cut off at its limit of tokens",
         "upload_missing": "nothing was put to the upload's address yet",
+        "name_taken": "there is one of this name already",
         "upload_used": "the upload is part of another message already",
         "already_decided": "the call was decided in another way",
         "not_paused": "the chat waits for no decision",

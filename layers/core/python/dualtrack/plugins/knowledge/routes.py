@@ -35,7 +35,11 @@ def _whole(text: str | None) -> int:
 
 
 FROM: Final = QueryParameter(
-    "from", "Where the piece begins, as `following` of the one before says it.", _whole
+    "from",
+    "query",
+    "Where the piece begins, as `following` of the one before says it",
+    {"type": "integer", "minimum": 0, "default": 0},
+    _whole,
 )
 
 
