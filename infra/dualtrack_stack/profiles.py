@@ -16,13 +16,22 @@ from dualtrack.chat.turn_request import call_fields
 from dualtrack.chat_times import MOST_CALL_SECONDS, seconds_needed
 from dualtrack.memory.notes import most_output
 from dualtrack.output_schema import refused_schema
+from dualtrack.plugin import plugins
 from dualtrack.profiles import PLACEHOLDER, UTILITY, AfterMaxTurns, WhenSummarised, profile_from
 from dualtrack.requests import MAX_PAUSE_SECONDS
 from dualtrack.settings import declared
 from dualtrack.tools.mcp.config import NAME_PATTERN, parse_servers
 from dualtrack.tools.registry import IN_HOUSE
 from dualtrack.vocabulary import ApprovalRule  # noqa: TC002 - pydantic reads it
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    create_model,
+)
 
 from dualtrack_stack import roots
 from dualtrack_stack.project.model import sentence
@@ -149,6 +158,13 @@ class ProfileFile(BaseModel):
     output: OutputFile | None = None
 
 
+_FIELDS: Final[dict[str, Any]] = {
+    name: field for plugin in plugins() for name, field in plugin.profile_fields.items()
+}
+CheckedFile: Final[type[ProfileFile]] = create_model("ProfileFile", __base__=ProfileFile, **_FIELDS)
+"""With the fields of plug-ins."""
+
+
 def profiles_folder(settings: Settings, root: Path) -> Path:
     """Where a project's profiles are, whether the folder is there or not."""
     named = settings.dualtrack_profiles
@@ -216,7 +232,7 @@ def _problems(path: Path, shown: str, servers: Collection[str], tools: Collectio
     except OSError as error:
         return [sentence(f"{shown}:1: it cannot be read: {error.strerror}")]
     try:
-        profile = ProfileFile.model_validate_json(content, context={"tools": tools})
+        profile = CheckedFile.model_validate_json(content, context={"tools": tools})
     except ValidationError as error:
         problems = error.errors(include_url=False, include_input=False)
         return [sentence(f"{shown}:{_line(content, problem)}: {_told(problem)}") for problem in problems]
@@ -239,7 +255,7 @@ def _problems(path: Path, shown: str, servers: Collection[str], tools: Collectio
 def _told(problem: ErrorDetails) -> str:
     where = ".".join(map(str, problem["loc"]))
     if problem["type"] == "extra_forbidden":
-        known = f": write one of {', '.join(ProfileFile.model_fields)}" if len(problem["loc"]) == 1 else ""
+        known = f": write one of {', '.join(CheckedFile.model_fields)}" if len(problem["loc"]) == 1 else ""
         return f"{where}: there is no such field{known}"
     if problem["type"] == "missing":
         return f"{where}: it is missing: write it"

@@ -65,9 +65,13 @@ def test_a_document_is_added_replaced_skipped_read_and_deleted(ann: Api) -> None
     assert (shown["begin"], shown["following"]) == (0, None)
     again = added(ann, path, ("other.md", HANDBOOK))
     assert again["files"][0]["outcome"] == "skipped"
-    changed = added(ann, path, ("h.md", HANDBOOK.replace(b"30", b"25").replace(b"# Handbook", b"# HAND\xc2\xa0BOOK", 1)))
+    changed = added(
+        ann, path, ("h.md", HANDBOOK.replace(b"30", b"25").replace(b"# Handbook", b"# HAND\xc2\xa0BOOK", 1))
+    )
     assert changed["files"][0]["outcome"] == "added", "another word is another title"
-    folded = added(ann, path, ("h.md", HANDBOOK.replace(b"30", b"28").replace(b"# Handbook", b"#  HANDBOOK ", 1)))
+    folded = added(
+        ann, path, ("h.md", HANDBOOK.replace(b"30", b"28").replace(b"# Handbook", b"#  HANDBOOK ", 1))
+    )
     assert folded["files"][0]["outcome"] == "replaced"
     assert titles(ann, path) == ["HANDBOOK", "HAND BOOK"]
     assert "28 days" in ann.get(f"{path}/documents/{listed['document_id']}")["text"]
@@ -103,7 +107,10 @@ def test_a_replacement_that_is_refused_loses_nothing(ann: Api) -> None:
 
 def test_two_uploads_of_one_title_at_once_end_with_one_document(ann: Api) -> None:
     path = made(ann)
-    first, second = started(ann, path, ("a.md", HANDBOOK)), started(ann, path, ("b.md", HANDBOOK + b"\nMore.\n"))
+    first, second = (
+        started(ann, path, ("a.md", HANDBOOK)),
+        started(ann, path, ("b.md", HANDBOOK + b"\nMore.\n")),
+    )
     ingest(work_of(ann, path), first["job_id"], lambda: False)
     assert finished(ann, path, second)["files"][0]["outcome"] == "added"
     assert finished(ann, path, first)["files"][0]["outcome"] == "replaced"

@@ -3,6 +3,7 @@ core names.
 
     plugin.py          PLUGIN, a `Plugin`: what the API and the terminal must know of it
     routes.py          routes of the API, found as those of the core are
+    chats.py           a `dualtrack.api.chat_fields.ChatFields`: fields of the body that starts a chat
     bodies.py          the bodies that they accept
     types.py           their answers, in the form of `dualtrack.answers`
     streamed.py        a `dualtrack.api.streamed.StreamedApi`: an API of its own, which the function `stream` serves
@@ -33,7 +34,7 @@ from dualtrack.ids import FORMS, IdForm
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-Part = Literal["plugin", "routes", "types", "streamed", "commands", "stack"]
+Part = Literal["plugin", "routes", "chats", "types", "streamed", "commands", "stack"]
 """A module that the core looks for."""
 
 FOLDER: Final = Path(__file__).with_name("plugins")
@@ -44,11 +45,13 @@ class Plugin:
     """``ids``: by their names; ``events``: what listeners may be told of; ``facets``: the fields that it adds to an
     answer of the core, by the answer's name, as a `TypedDict`: what the plug-in keeps under such a name in the
     ``facets`` of a stored thing is in that answer. (Such a module does not postpone its annotations: `NotRequired`
-    would be unread.)"""
+    would be unread.) ``profile_fields``: what it adds to a profile's file, with their types and defaults: its tools are
+    told them as their options (`dualtrack.profiles.Profile.options`)."""
 
     ids: Mapping[str, IdForm] = field(default_factory=lambda: MappingProxyType({}))
     events: tuple[str, ...] = ()
     facets: Mapping[str, type] = field(default_factory=lambda: MappingProxyType({}))
+    profile_fields: Mapping[str, tuple[Any, Any]] = field(default_factory=lambda: MappingProxyType({}))
 
 
 def names() -> tuple[str, ...]:

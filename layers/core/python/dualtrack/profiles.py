@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from functools import cache
 from importlib import resources
+from types import MappingProxyType
 from typing import Any, Final, Literal
 
 from dualtrack.codec import decode, stored
@@ -20,6 +21,9 @@ from dualtrack.vocabulary import ApprovalRule, Policy
 DEFAULT_PROFILE: Final = "assistant"
 TRACK_TOKENS: Final = 24_000
 """What the past may take of a call, in cautious tokens, where a profile does not say it."""
+
+ON: Final = "on"
+"""Among a profile's options, what it has switched on."""
 
 PLACEHOLDER: Final = "{query}"
 """The placeholder of the query in a profile's ``query_template``."""
@@ -96,7 +100,8 @@ class Profile:
     whether the model ranks the sections of a documentation search once more, a call that each search pays for.
     ``pause_seconds``: how long a chat waits for decisions; 0 for seven days, or an hour if it waits for its client
     alone.
-    ``output``: the JSON Schema that its answers fit, unless a request brings one.
+    ``output``: the JSON Schema that its answers fit, unless a request brings one. ``options``: the fields of plug-ins,
+    which their tools are told: a list as lines, true as `ON`.
     """
 
     name: str
@@ -120,6 +125,7 @@ class Profile:
     pause_seconds: int = 0
     output: Mapping[str, Any] | None = None
     trust: tuple[str, ...] | None = None
+    options: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
 
 UTILITY: Final = Profile(
@@ -176,15 +182,22 @@ def whole_characters(name: str) -> int:
     return (profile.history if profile else History()).whole_characters
 
 
+def _option(value: Any) -> str:
+    return ON if value is True else "\n".join(value) if isinstance(value, list) else str(value)
+
+
 def profile_from(data: dict[str, Any]) -> Profile:
     """The profile from a file's JSON, which was checked before (``infra/dualtrack_stack/profiles.py``)."""
     history: dict[str, Any] = data.get("history", {})
+    own = {each.name for each in fields(Profile)}
+    told = {name: data[name] for name in data if name not in own}
     return decode(
         Profile,
         {
             "tools": (),
             "mcp": (),
-            **data,
+            **{name: value for name, value in data.items() if name in own},
+            "options": {name: _option(value) for name, value in told.items() if value},
             "system": "\n".join(data["system"]),
             "history": {**history, "as_written": history.get("policy") == WINDOW},
             "model": data.get("model") or "",

@@ -260,8 +260,9 @@ def _schemas(routes: tuple[Route, ...]) -> DocumentPart:
     answered = {body for body in bodies_said if is_typeddict(body)}
     events = {kind.__name__: object_schema(EventData, kind) for kind in EVENTS.values()}
     schemas = document["$defs"] | schemas_of({answers.Error, *answered, *EVENTS.values()}) | events
-    for plugin in plugins():
-        schemas |= {name: object_schema(kind, getattr(answers, name)) for name, kind in plugin.facets.items()}
+    for name, kind in ((name, kind) for plugin in plugins() for name, kind in plugin.facets.items()):
+        added = object_schema(kind, getattr(answers, name))
+        schemas[name] = {**added, "properties": schemas[name]["properties"] | added["properties"]}
     return dict(sorted((schemas | {answers.Event.__name__: _event_schema()}).items()))
 
 

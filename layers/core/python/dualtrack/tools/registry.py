@@ -123,8 +123,10 @@ def in_house_specs(profile: Profile, tools: Mapping[str, ToolSpec] = IN_HOUSE) -
 
 
 def _switched(spec: ToolSpec, profile: Profile) -> ToolSpec:
-    off = {switch: OFF for switch in _SWITCHES.get(spec.name, ()) if not getattr(profile, switch)}
-    return replace(spec, options=MappingProxyType(off)) if off else spec
+    told = {switch: OFF for switch in _SWITCHES.get(spec.name, ()) if not getattr(profile, switch)}
+    if MODULES.get(spec.name, "").startswith("dualtrack.plugins."):
+        told |= profile.options
+    return replace(spec, options=MappingProxyType(told)) if told else spec
 
 
 @dataclass(frozen=True, slots=True)

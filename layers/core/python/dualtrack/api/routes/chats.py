@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from aws_lambda_powertools import Logger
 
 from dualtrack.api import models
+from dualtrack.api.chat_fields import chat_body, facets_of
 from dualtrack.api.chats import await_answer, find_chat, show_chat, started_json
 from dualtrack.api.conversations import find_conversation
 from dualtrack.api.key_alarm import KeyAlarm
@@ -41,7 +42,7 @@ CHAT: Final = "/v1/chats/{chat_id}"
     "post",
     "/v1/chats",
     "Start a chat",
-    models.ChatBody,
+    chat_body(),
     (WAIT, IDEMPOTENCY_KEY),
     (
         "insufficient_credits",
@@ -88,7 +89,7 @@ def _started(request: Request, repeat: Repeat | None) -> Chat:
 
 
 def _start(request: Request, repeat: Repeat | None) -> Chat:
-    body = request.body(models.ChatBody)
+    body = request.body(chat_body())
     uploads = references_in(body.attachments)
     permit_chat(request, body.conversation_id, body.profile)
     new = NewChat(
@@ -103,6 +104,7 @@ def _start(request: Request, repeat: Repeat | None) -> Chat:
         output=body.output.schema_ if body.output else None,
         tools=[tool.model_dump() for tool in body.tools],
         continues="cut" if body.continue_ else "",
+        facets=facets_of(request, body),
     )
     alarm = KeyAlarm(request.services.key_percent, request.identity, request.stores.clock())
     try:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from dualtrack.errors import Degraded, Gone
 from dualtrack.plugins.knowledge.index import load
-from dualtrack.plugins.knowledge.names import KIND, document_id
+from dualtrack.plugins.knowledge.names import KIND, OF_THE_CHAT, document_id
+from dualtrack.profiles import ON
 from dualtrack.storage.conversations import ConversationStore
 from dualtrack.storage.owned_corpora import OwnedCorpora, folded
 
@@ -24,11 +25,9 @@ if TYPE_CHECKING:
     from dualtrack.tools.search_needs import SearchNeeds
 
 OF_THE_STAGE: Final = "collections"
-"""The option of a profile that names the stage's, a line for each; and the facet of a conversation that has ids of the
-user's own, divided by blanks."""
+"""The option by which a profile names the stage's, a line for each."""
 OWN: Final = "own"
 """The option by which all of the user's own are searched."""
-ON: Final = "on"
 
 MEMORY: Final = 400_000_000
 """Bytes of indexes that an instance keeps."""
@@ -103,7 +102,7 @@ def allowed(library: Library, running: Running, needs: SearchNeeds) -> list[Owne
     history = needs.stores.history
     conversations = ConversationStore(history.client, history.table)
     conversation = conversations.find(running.user, running.conversation_id)
-    added = conversation.facets.get(OF_THE_STAGE, "").split() if conversation else []
+    added = conversation.facets.get(OF_THE_CHAT, "").split() if conversation else []
     takes_all = options.get(OWN) == ON
     own = library.owned.of(running.user, KIND) if takes_all or added else []
     return [*shared, *(found for found in own if takes_all or found.corpus in added)]

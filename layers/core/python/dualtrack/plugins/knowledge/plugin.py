@@ -1,10 +1,19 @@
 """What the API and the terminal know of collections."""
 
 from types import MappingProxyType
-from typing import Final
+from typing import Annotated, Final, NotRequired, TypedDict
 
 from dualtrack.ids import IdForm
 from dualtrack.plugin import Plugin
+
+
+class ConversationFacets(TypedDict):
+    """What a conversation has besides."""
+
+    collections: NotRequired[
+        Annotated[str, "The user's own collections that it may search: ids, divided by blanks"]
+    ]
+
 
 PLUGIN: Final = Plugin(
     ids=MappingProxyType(
@@ -25,5 +34,7 @@ PLUGIN: Final = Plugin(
             ),
         }
     ),
+    facets=MappingProxyType(dict.fromkeys(("Conversation", "ConversationRecords"), ConversationFacets)),
+    profile_fields=MappingProxyType({"collections": (list[str], []), "own": (bool, False)}),
 )
 """A document's id is not the core's ``document_id``, which has another form."""

@@ -68,14 +68,16 @@ def search(
     near = [_meaning(part, own, vectors) for part, own in zip(parts, rows, strict=True)]
     meaning = np.concatenate([scores for scores, _ in near])
     is_close = np.concatenate([close for _, close in near])
-    best = _fused([words, meaning] if meaning.any() else [words])
+    has_meaning = bool(meaning.any())
+    best = _fused([words, meaning] if has_meaning else [words])
     ends = np.cumsum([len(own) for own in rows])
     places = []
     for at in best:
         number = int(np.searchsorted(ends, at, side="right"))
         row = int(rows[number][at - (ends[number] - len(rows[number]))])
         place = Place(parts[number].opened, row)
-        if is_close[at] or _share(place, query) >= DEFAULT.least_words:
+        # as in courses: without meaning every passage with a word of the query counts
+        if not has_meaning or is_close[at] or _share(place, query) >= DEFAULT.least_words:
             places.append(place)
     return places[:LIMIT], any(found is None for found in vectors.values())
 
