@@ -83,7 +83,7 @@ def refusal(path: Path) -> str:
 
 def taken_in(client: ApiClient, corpus: str, files: Sequence[Path], *, reset: bool) -> answers.CorpusJob:
     """Upload the files and return their job when it has ended."""
-    body = {"files": [_announced(path) for path in files]}
+    body = {"files": [announced(path) for path in files]}
     uploads: Sequence[answers.Upload] = client.call("POST", f"{corpus_path(corpus)}/uploads", body=body)[
         "uploads"
     ]
@@ -96,7 +96,7 @@ def taken_in(client: ApiClient, corpus: str, files: Sequence[Path], *, reset: bo
     )
 
 
-def _announced(path: Path) -> dict[str, str | int]:
+def announced(path: Path) -> dict[str, str | int]:
     """A file by its name, size and checksum: the address that it gets takes no other bytes."""
     with path.open("rb") as file:
         sha256 = hashlib.file_digest(file, "sha256").hexdigest()

@@ -31,7 +31,7 @@ class ChatFields:
 def chat_body() -> type[ChatBody]:
     """The body with the fields of all plug-ins."""
     added = values("chats", ChatFields)
-    fields = {
+    fields: dict[str, Any] = {
         name: (field.annotation, field) for each in added for name, field in each.body.model_fields.items()
     }
     if not fields:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
-from dualtrack.api.models import JOB_FILES, FileName, RequestBody, Text, _whole
+from dualtrack.api.models import JOB_FILES, FileName, RequestBody, Text, UploadFile, _whole
 from dualtrack.plugins.knowledge.limits import FILE_BYTES
 
 Name = Annotated[
@@ -40,15 +40,11 @@ class CollectionChange(RequestBody):
     description: Description | None = None
 
 
-class DocumentFile(RequestBody):
+class DocumentFile(UploadFile):
     """A file to upload."""
 
-    name: FileName
     size: Annotated[
         int, Field(ge=1, le=FILE_BYTES, description="Its size in bytes."), BeforeValidator(_whole)
-    ]
-    sha256: Annotated[
-        str, Field(pattern="^[0-9a-f]{64}$", description="The SHA-256 of its bytes, in lower-case hex.")
     ]
     title: DocumentTitle | None = None
     replaces: Replaces | None = None
