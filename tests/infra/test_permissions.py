@@ -292,7 +292,7 @@ def test_no_action_is_a_wildcard_and_no_function_has_a_managed_policy(aws_stage:
     ("machine", "functions"),
     [
         ("Chat", {"Turn", "Tool", "Search", "Graph", "Mcp", "Own", "Summarise", "Abort"}),
-        ("Corpus", {"Ingest", "GraphLoad"}),
+        ("Corpus", {"Ingest", "GraphLoad", *_OF_KINDS}),
     ],
 )
 def test_a_workflow_may_call_only_its_functions(aws_stage: Stage, machine: str, functions: set[str]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -29,6 +28,7 @@ from dualtrack.storage.owned_corpora import folded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from dualtrack_stack.cli.client import ApiClient
 
@@ -86,7 +86,7 @@ def list_(*, collection: str | None, stack: TargetOptions, as_json: bool) -> Non
     """List the documents of all collections, or of one."""
     with exit_codes(), open_target(stack, report) as target, target.client() as client:
         listed = [_named(client, collection)] if collection else list(_collections(client))
-        found = [{**one, "documents": list(_documents(client, one))} for one in listed]
+        found: list[Any] = [{**one, "documents": list(_documents(client, one))} for one in listed]
         if as_json:
             print_json({"collections": found})
             return
