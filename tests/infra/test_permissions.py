@@ -6,7 +6,7 @@ import ast
 import re
 from dataclasses import fields
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from dualtrack.settings import Settings
@@ -15,7 +15,7 @@ from dualtrack.storage.agents import KEY_PREFIX as AGENTS
 from dualtrack.storage.corpora import FOLDER, partition
 from dualtrack.storage.leases import KEY_PREFIX as LEASES
 from dualtrack_stack.roots import function_folders
-from dualtrack_stack.stacks.function_specs import SPECS
+from dualtrack_stack.stacks.function_specs import PLUGIN_STACKS, SPECS
 
 from tests.drivers.own_projects import WITH_A_TOOL
 from tests.drivers.plugin_parts import parts
@@ -90,7 +90,10 @@ INDEXES = {
     *(read for part in parts("permissions") for read in part.INDEXES),
 }
 
-SECRETS = {
+_OF_PLUGINS: Final = {SPECS[name].construct_id for stack in PLUGIN_STACKS for name in stack.corpora.values()}
+"""Those that work on the jobs of kinds of corpora."""
+SECRETS: dict[str, set[str]] = {
+    **dict.fromkeys(_OF_PLUGINS, {"voyage"}),
     "Turn": {"anthropic"},
     "Search": {"anthropic", "voyage", "context7"},
     "Mcp": {"github"},
@@ -234,7 +237,7 @@ def _leading(condition: Any) -> list[str]:
     return keys
 
 
-@pytest.mark.parametrize("function", ["Ingest", "GraphLoad"])
+@pytest.mark.parametrize("function", ["Ingest", "GraphLoad", *sorted(_OF_PLUGINS)])
 def test_jobs_reach_only_corpora_in_the_history_and_the_bucket(aws_stage: Stage, function: str) -> None:
     """Jobs read untrusted files, so they have no access to users' data."""
     conditions = {
@@ -262,7 +265,7 @@ def test_wildcards_are_used_only_where_names_are_impossible(aws_stage: Stage, fu
     }
     for action, resource in stars:
         if action.startswith("s3:"):
-            below = FOLDER if function in ("Ingest", "GraphLoad") else ""
+            below = FOLDER if function in {"Ingest", "GraphLoad"} | _OF_PLUGINS else ""
             assert resource == f"dualtrack-{aws_stage.name}-bodies-arn/{below}*"
         elif action.startswith("states:"):
             assert action != "states:StartExecution"
@@ -292,7 +295,7 @@ def test_no_action_is_a_wildcard_and_no_function_has_a_managed_policy(aws_stage:
     ("machine", "functions"),
     [
         ("Chat", {"Turn", "Tool", "Search", "Graph", "Mcp", "Own", "Summarise", "Abort"}),
-        ("Corpus", {"Ingest", "GraphLoad", *_OF_KINDS}),
+        ("Corpus", {"Ingest", "GraphLoad", *_OF_PLUGINS}),
     ],
 )
 def test_a_workflow_may_call_only_its_functions(aws_stage: Stage, machine: str, functions: set[str]) -> None:

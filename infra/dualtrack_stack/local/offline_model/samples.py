@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 DOCUMENTATION = "retrieve_documentation"
 COURSES = "search_course_content"
+DOCUMENTS = "search_documents"
 OUTLINE = "get_course_outline"
 QUERY_LIMIT = 500
 """Characters of a search query (the documentation tool takes no more)."""
@@ -85,8 +86,9 @@ def calls(
     query = {"query": " ".join(question.split())[:QUERY_LIMIT]}
     if seen.files:
         return
-    if COURSES in offered and words(question) and not _COMMON.search(question):
-        yield COURSES, query
+    searches = [tool for tool in (COURSES, DOCUMENTS) if tool in offered]
+    if searches and words(question) and not _COMMON.search(question):
+        yield from ((tool, query) for tool in searches)
     elif DOCUMENTATION in offered and _topics().search(question):
         yield DOCUMENTATION, query
 

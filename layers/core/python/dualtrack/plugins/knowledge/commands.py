@@ -10,6 +10,7 @@ from dualtrack_stack.cli.client import RequestRefused
 from dualtrack_stack.cli.command import Exit, exit_codes, json_option, print_json, report, stack_options
 from dualtrack_stack.cli.corpora import (
     announced,
+    as_admin,
     check_number,
     counted,
     ended,
@@ -28,9 +29,11 @@ from dualtrack.storage.owned_corpora import folded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from dualtrack_stack.cli.client import ApiClient
+    from dualtrack_stack.cli.target import ChosenStack
 
     from dualtrack.plugins.knowledge import types
 
@@ -42,6 +45,16 @@ collection_option = click.option(
 )
 
 
+shared_option = click.option(
+    "--shared", is_flag=True, help="The stage's collections, which profiles name; for administrators."
+)
+
+
+def _client(target: ChosenStack, *, shared: bool) -> AbstractContextManager[ApiClient]:
+    """On a local stack the operator changes what is the stage's."""
+    return as_admin(target) if shared else target.client()
+
+
 @click.group("documents")
 def commands() -> None:
     """Your documents, which agents search. A key needs the scope knowledge."""
@@ -51,10 +64,17 @@ def commands() -> None:
 @files_argument
 @collection_option
 @click.option("--title", metavar="T", help="The title, for one file; by default what the file says.")
+@shared_option
 @stack_options
 @json_option
 def add(
-    paths: tuple[Path, ...], *, collection: str | None, title: str | None, stack: TargetOptions, as_json: bool
+    paths: tuple[Path, ...],
+    *,
+    collection: str | None,
+    title: str | None,
+    shared: bool,
+    stack: TargetOptions,
+    as_json: bool,
 ) -> None:
     """Add files, or the files of folders, at most 100 MB each. A document of the same title is replaced, unchanged
     content is skipped. The collection is made if there is none of its name; by default it is "Documents".
@@ -68,8 +88,8 @@ def add(
         raise click.UsageError("--title is for one file.")
     bad = [(path.name, reason) for path in files if (reason := _refusal(path))]
     good = [path for path in files if not _refusal(path)]
-    with exit_codes(), open_target(stack, report) as target, target.client() as client:
-        path = _path(_found_or_made(client, collection or DEFAULT))
+    with exit_codes(), open_target(stack, report) as target, _client(target, shared=shared) as client:
+        path = _path(_found_or_made(client, collection or DEFAULT, shared=shared))
         job = _read(client, path, good, title) if good else None
     if as_json:
         print_json({"job": job, "refused": [{"name": name, "reason": reason} for name, reason in bad]})
@@ -103,10 +123,11 @@ def list_(*, collection: str | None, stack: TargetOptions, as_json: bool) -> Non
 @commands.command()
 @click.argument("document")
 @collection_option
+@shared_option
 @stack_options
-def delete(document: str, *, collection: str | None, stack: TargetOptions) -> None:
+def delete(document: str, *, collection: str | None, shared: bool, stack: TargetOptions) -> None:
     """Delete DOCUMENT, by its title or id. Case and blanks need not be given exactly."""
-    with exit_codes(), open_target(stack, report) as target, target.client() as client:
+    with exit_codes(), open_target(stack, report) as target, _client(target, shared=shared) as client:
         listed = [_named(client, collection)] if collection else list(_collections(client))
         named = [
             (one, found)
@@ -152,22 +173,23 @@ def collections_list(*, stack: TargetOptions, as_json: bool) -> None:
 @collections.command()
 @click.argument("name")
 @click.option("--description", default="", help="What it holds.")
-@click.option("--shared", is_flag=True, help="The stage's, which profiles name; for administrators.")
+@shared_option
 @stack_options
 def create(name: str, *, description: str, shared: bool, stack: TargetOptions) -> None:
     """Make a collection called NAME."""
     body = {"name": name, "description": description, "shared": shared}
-    with exit_codes(), open_target(stack, report) as target, target.client() as client:
+    with exit_codes(), open_target(stack, report) as target, _client(target, shared=shared) as client:
         made: types.Collection = client.call("POST", "/v1/collections", body=body)
         click.echo(made["collection_id"])
 
 
 @collections.command("delete")
 @click.argument("collection_id", metavar="COLLECTION", callback=id_check("collection_id"))
+@shared_option
 @stack_options
-def collections_delete(collection_id: str, *, stack: TargetOptions) -> None:
+def collections_delete(collection_id: str, *, shared: bool, stack: TargetOptions) -> None:
     """Delete COLLECTION, by its id, with all of its documents."""
-    with exit_codes(), open_target(stack, report) as target, target.client() as client:
+    with exit_codes(), open_target(stack, report) as target, _client(target, shared=shared) as client:
         client.call("DELETE", f"/v1/collections/{collection_id}")
         click.echo(f"{collection_id} is deleted.")
 
@@ -237,12 +259,13 @@ def _all(client: ApiClient, path: str, name: str) -> Iterator[Any]:
         params = {"limit": "100", "cursor": page["cursor"]}
 
 
-def _named(client: ApiClient, name: str) -> types.Collection:
-    """One's own before the stage's of the same name."""
+def _named(client: ApiClient, name: str, *, shared: bool = False) -> types.Collection:
+    """One's own before the stage's of the same name; with ``shared`` the stage's."""
     found = [
         one
         for one in _collections(client)
-        if name == one["collection_id"] or folded(name) == folded(one["name"])
+        if (one["shared"] or not shared)
+        and (name == one["collection_id"] or folded(name) == folded(one["name"]))
     ]
     if not found:
         raise RequestRefused(
@@ -251,12 +274,17 @@ def _named(client: ApiClient, name: str) -> types.Collection:
     return min(found, key=lambda one: one["shared"])
 
 
-def _found_or_made(client: ApiClient, name: str) -> types.Collection:
+def _found_or_made(client: ApiClient, name: str, *, shared: bool) -> types.Collection:
+    """One of that name that may be filled: never the stage's by accident."""
     try:
-        return _named(client, name)
+        found = _named(client, name, shared=shared)
     except RequestRefused:
-        made: types.Collection = client.call("POST", "/v1/collections", body={"name": name})
-        return made
+        found = None
+    if found is not None and found["shared"] == shared:
+        return found
+    body = {"name": name, "shared": shared}
+    made: types.Collection = client.call("POST", "/v1/collections", body=body)
+    return made
 
 
 def _path(one: types.Collection) -> str:
