@@ -93,7 +93,7 @@ INDEXES = {
 _OF_PLUGINS: Final = {SPECS[name].construct_id for stack in PLUGIN_STACKS for name in stack.corpora.values()}
 """Those that work on the jobs of kinds of corpora."""
 SECRETS: dict[str, set[str]] = {
-    **dict.fromkeys(_OF_PLUGINS, {"voyage"}),
+    **{key: {"voyage"} for key in _OF_PLUGINS},
     "Turn": {"anthropic"},
     "Search": {"anthropic", "voyage", "context7"},
     "Mcp": {"github"},
