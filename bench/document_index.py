@@ -28,7 +28,9 @@ def main() -> None:
     numbers = [int(text) for text in sys.argv[1:]]
     documents, each = [*numbers, 10_000, 10][:2] if len(numbers) != 1 else (numbers[0], 10)
     drawn = np.random.default_rng(7)
-    texts = (" ".join(f"word{word}" for word in row % WORDS) for row in drawn.zipf(1.2, (documents * each, LENGTH)))
+    texts = (
+        " ".join(f"word{word}" for word in row % WORDS) for row in drawn.zipf(1.2, (documents * each, LENGTH))
+    )
     listed = [
         (f"Document {at}", "text", [Chunk(next(texts), (f"Part {part}",)) for part in range(each)])
         for at in range(documents)
@@ -41,7 +43,10 @@ def main() -> None:
     began = time.perf_counter()
     index = load(saved)
     read = time.perf_counter() - began
-    print(f"{documents:,} documents, {len(index):,} chunks: built in {built:.1f} s, {len(saved) / 1e6:.0f} MB,", end=" ")
+    print(
+        f"{documents:,} documents, {len(index):,} chunks: built in {built:.1f} s, {len(saved) / 1e6:.0f} MB,",
+        end=" ",
+    )
     print(f"read in {read:.2f} s, searched in {_searched(index) * 1000:.0f} ms,", end=" ")
     print(f"peak {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000:.0f} MB")
 
