@@ -37,6 +37,7 @@ READERS: Final = {
     "infra/dualtrack_stack/cli/check_command.py": "settings of the local stage",
     "infra/dualtrack_stack/cli/price_command.py": "settings of a stage",
     "infra/dualtrack_stack/cli/asking.py": "VISUAL, EDITOR",
+    "infra/dualtrack_stack/cli/log_commands.py": "values of the project's secrets, to mask them",
     "infra/dualtrack_stack/cli/command.py": "NO_COLOR",
     "infra/dualtrack_stack/project/read.py": "settings of a stage",
     "infra/dualtrack_stack/cli/aws_commands.py": "settings of a stage",
