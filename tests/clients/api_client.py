@@ -21,6 +21,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 import boto3
 import pytest
 from dualtrack.api import models
+from dualtrack.api.chat_fields import chat_body
 from dualtrack.api.end_users import end_user_id
 from dualtrack.api.route import KEY_PATH
 from dualtrack.chat.agent import AgentDeployment
@@ -43,7 +44,7 @@ ASKED = "retrieve_full_context"
 """The tool whose calls wait in `Api.pause`."""
 
 BODIES: dict[type, dict[str, Any]] = {
-    models.ChatBody: {
+    chat_body(): {
         "message": "Hello.",
         "profile": "assistant",
         "attachments": [],

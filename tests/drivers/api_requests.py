@@ -26,6 +26,7 @@ from dualtrack.api.models import (
 )
 from dualtrack.api.parameters import TRACK
 from dualtrack.api.table import ROUTES
+from dualtrack.ids import FORMS
 from dualtrack.plugin import plugins
 
 from tests.drivers.images import png
@@ -111,6 +112,7 @@ NOBODYS: Final = {
     "key_id": f"key_{'0' * 16}",
     "name": "nobody",
     "tool": "nothing",
+    "job_id": FORMS["job_id"].example,
     **{name: form.example for plugin in plugins() for name, form in plugin.ids.items()},
 }
 """Path parameters besides a chat and a conversation: no user makes keys, or has end users."""

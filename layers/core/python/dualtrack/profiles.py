@@ -125,7 +125,7 @@ class Profile:
     pause_seconds: int = 0
     output: Mapping[str, Any] | None = None
     trust: tuple[str, ...] | None = None
-    options: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    options: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), hash=False)
 
 
 UTILITY: Final = Profile(

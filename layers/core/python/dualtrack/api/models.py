@@ -94,7 +94,7 @@ def _query_name(text: str) -> str:
     return text
 
 
-def _whole(number: Any) -> Any:
+def whole(number: Any) -> Any:
     """Accept 5.0 as an integer, as JSON Schema does."""
     return int(number) if isinstance(number, float) and number.is_integer() else number
 
@@ -183,7 +183,7 @@ class UploadBody(RequestBody):
     bytes: Annotated[
         int,
         Field(ge=1, le=UPLOADED_BYTES, description="Its size: no other number of bytes is taken."),
-        BeforeValidator(_whole),
+        BeforeValidator(whole),
     ]
     name: Annotated[Text | None, Field(max_length=NAME_CHARACTERS, description="The file's name.")] = None
     sha256: Annotated[
@@ -347,7 +347,7 @@ class ConnectionBody(RequestBody):
 KeyName = Annotated[
     Text, Field(min_length=1, max_length=100, description="Shown wherever the key is listed.")
 ]
-_Credits = Annotated[int, Field(ge=0), BeforeValidator(_whole)]
+_Credits = Annotated[int, Field(ge=0), BeforeValidator(whole)]
 _Dollars = Annotated[float, Field(ge=0)]
 
 
@@ -385,7 +385,7 @@ class KeyBody(RequestBody):
     expires_in: Annotated[
         int | None,
         Field(ge=1, le=KEY_SECONDS, description="Seconds until it expires; by default it does not."),
-        BeforeValidator(_whole),
+        BeforeValidator(whole),
     ] = None
     acts_for: Annotated[
         Literal["any"] | None,
@@ -408,7 +408,7 @@ class RotationBody(RequestBody):
     overlap: Annotated[
         int,
         Field(ge=0, le=OVERLAP_SECONDS, description="Seconds; 0 ends it at once."),
-        BeforeValidator(_whole),
+        BeforeValidator(whole),
     ] = OVERLAP_SECONDS
 
 
@@ -422,7 +422,7 @@ class GrantBody(RequestBody):
     """Credits for a user's pack."""
 
     credits: Annotated[
-        int, Field(ge=1, le=100_000_000, description="Credits to add."), BeforeValidator(_whole)
+        int, Field(ge=1, le=100_000_000, description="Credits to add."), BeforeValidator(whole)
     ]
     reason: Annotated[Text, Field(min_length=1, max_length=200, description="Shown in the ledger.")]
     grant_id: Annotated[
@@ -454,7 +454,7 @@ class UploadFile(RequestBody):
 
     name: FileName
     size: Annotated[
-        int, Field(ge=1, le=UPLOAD_BYTES, description="Its size in bytes."), BeforeValidator(_whole)
+        int, Field(ge=1, le=UPLOAD_BYTES, description="Its size in bytes."), BeforeValidator(whole)
     ]
     sha256: Annotated[
         str, Field(pattern="^[0-9a-f]{64}$", description="The SHA-256 of its bytes, in lower-case hex.")

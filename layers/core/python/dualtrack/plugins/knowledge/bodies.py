@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
-from dualtrack.api.models import JOB_FILES, FileName, RequestBody, Text, UploadFile, _whole
+from dualtrack.api.models import JOB_FILES, FileName, RequestBody, Text, UploadFile, whole
 from dualtrack.plugins.knowledge.limits import FILE_BYTES
 
 Name = Annotated[
@@ -36,18 +36,16 @@ class CollectionBody(RequestBody):
 class CollectionChange(RequestBody):
     """What is to be otherwise."""
 
-    name: Name | None = None
-    description: Description | None = None
+    name: Annotated[Name | None, Field(description="Another name.")] = None
+    description: Annotated[Description | None, Field(description="Another description.")] = None
 
 
 class DocumentFile(UploadFile):
     """A file to upload."""
 
-    size: Annotated[
-        int, Field(ge=1, le=FILE_BYTES, description="Its size in bytes."), BeforeValidator(_whole)
-    ]
-    title: DocumentTitle | None = None
-    replaces: Replaces | None = None
+    size: Annotated[int, Field(ge=1, le=FILE_BYTES, description="Its size in bytes."), BeforeValidator(whole)]
+    title: Annotated[DocumentTitle | None, Field(description="The document's title.")] = None
+    replaces: Annotated[Replaces | None, Field(description="The document whose place it takes.")] = None
 
 
 class DocumentsBody(RequestBody):
@@ -68,8 +66,8 @@ class UploadedDocument(RequestBody):
         ),
     ]
     name: FileName
-    title: DocumentTitle | None = None
-    replaces: Replaces | None = None
+    title: Annotated[DocumentTitle | None, Field(description="The document's title.")] = None
+    replaces: Annotated[Replaces | None, Field(description="The document whose place it takes.")] = None
 
 
 class DocumentsJobBody(RequestBody):

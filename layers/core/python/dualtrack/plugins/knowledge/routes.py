@@ -50,6 +50,7 @@ FROM: Final = QueryParameter(
     bodies.CollectionBody,
     scopes=("knowledge",),
     refused=("name_taken",),
+    description="The user's own, at most 20; an administrator makes those of the stage, which agents name.",
 )
 def post_collection(request: Request) -> Created[types.Collection]:
     return Created(manage.make(request, request.body(bodies.CollectionBody)))
@@ -72,7 +73,13 @@ def get_collections(request: Request) -> Ok[types.Collections]:
     return Ok(body)
 
 
-@Route("get", COLLECTION, "Read a collection", scopes=("knowledge",))
+@Route(
+    "get",
+    COLLECTION,
+    "Read a collection",
+    scopes=("knowledge",),
+    description="One of the stage's, or of the user's own.",
+)
 def get_collection(request: Request, collection_id: str) -> Ok[types.Collection]:
     return Ok(manage.collection_json(request.stores, manage.find(request, collection_id)))
 
@@ -84,6 +91,7 @@ def get_collection(request: Request, collection_id: str) -> Ok[types.Collection]
     bodies.CollectionChange,
     scopes=("knowledge",),
     refused=("name_taken",),
+    description="An agent names a collection of the stage: under another name that agent does not find it.",
 )
 def patch_collection(request: Request, collection_id: str) -> Ok[types.Collection]:
     return Ok(manage.change(request, collection_id, request.body(bodies.CollectionChange)))
@@ -129,7 +137,13 @@ def post_documents_job(request: Request, collection_id: str) -> Accepted[types.C
     return Accepted(shown, {"Location": shown["url"]})
 
 
-@Route("get", f"{COLLECTION}/jobs/{{job_id}}", "Read a job's progress", scopes=("knowledge",))
+@Route(
+    "get",
+    f"{COLLECTION}/jobs/{{job_id}}",
+    "Read a job's progress",
+    scopes=("knowledge",),
+    description="Its status, and for each file the outcome, the reason of a refusal, and what has no text.",
+)
 def get_documents_job(request: Request, collection_id: str, job_id: str) -> Ok[types.CollectionJob]:
     jobs, collection = request.stores.corpus_jobs, manage.find(request, collection_id)
     job = jobs.find(collection.corpus, job_id)
@@ -144,6 +158,7 @@ def get_documents_job(request: Request, collection_id: str, job_id: str) -> Ok[t
     "List a collection's documents",
     parameters=(CURSOR, LIMIT),
     scopes=("knowledge",),
+    description="In the order in which they were added.",
 )
 def get_documents(request: Request, collection_id: str) -> Ok[types.CollectedDocuments]:
     collection = manage.find(request, collection_id)
@@ -155,7 +170,14 @@ def get_documents(request: Request, collection_id: str) -> Ok[types.CollectedDoc
     return Ok(body)
 
 
-@Route("get", DOCUMENT, "Read a document", parameters=(FROM,), scopes=("knowledge",))
+@Route(
+    "get",
+    DOCUMENT,
+    "Read a document",
+    parameters=(FROM,),
+    scopes=("knowledge",),
+    description="With a piece of its text, and where the next one begins.",
+)
 def get_document(request: Request, collection_id: str, doc_id: str) -> Ok[types.DocumentText]:
     collection = manage.find(request, collection_id)
     document = manage.document_of(request.stores, collection, doc_id)

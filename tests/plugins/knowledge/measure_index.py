@@ -1,6 +1,6 @@
 """What a collection costs: building, reading and searching an index of many documents, by words and by meaning.
 
-    uv run python bench/document_index.py [documents] [chunks a document]
+    uv run --group test python -m tests.plugins.knowledge.measure_index [documents] [chunks a document]
 
 Texts are sentences of 120 words drawn from 30,000 by Zipf's law, vectors are random: 384 numbers, as those of the local
 model.
