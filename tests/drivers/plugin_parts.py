@@ -10,6 +10,8 @@
     release_moments.py  ``store(world)``, what a release writes, and ``read(stores)``
     permissions.py      what its functions may do: TABLES, INDEXES, OTHER of their templates, SEEN on a stack; KEYED,
                         what is refused them
+    recorded.py         ``tell(person, script)``, a story whose calls are recorded; READERS, its functions that read
+                        files of strangers
     metrics.py          ``write(function, capture)``: its functions write each metric of its alarms
     pictures.py         ``take(url)``, the documents' pictures
 

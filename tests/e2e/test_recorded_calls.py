@@ -43,6 +43,12 @@ if TYPE_CHECKING:
     from tests.servers.tool_server import ToolServer
 
 OF_PLUGINS: Final = tuple(spec.construct_id for stack in PLUGIN_STACKS for spec in stack.functions)
+BY_TIMER: Final = tuple(
+    spec.construct_id
+    for stack in PLUGIN_STACKS
+    for spec in stack.functions
+    if spec.name in {timer.function for timer in stack.timers}
+)
 DECRYPTING: Final = tuple(
     function for part in parts("permissions") for function, may in part.OTHER.items() if "kms:Decrypt" in may
 )
@@ -99,8 +105,10 @@ def _tell(root: Root, script: Script, tools: ToolServer) -> None:
     _corpora(admin)
     _searches(ann, script)
     _reads(ann, admin)
-    for name in ("CreditReset", *OF_PLUGINS):
+    for name in ("CreditReset", *BY_TIMER):
         root.invoke(name, {})
+    for part in parts("recorded"):
+        part.tell(ann, script)
     _erasures(root, ann, bob, admin)
 
 
@@ -306,6 +314,9 @@ NOBODY: Final = {
 }  # fmt: skip
 """What no function may do, and to what."""
 
+READERS: Final = ("Ingest", "GraphLoad", *(name for part in parts("recorded") for name in part.READERS))
+"""Functions that read files of strangers."""
+
 KEYED: Final = (
     # takes leases, and nothing else of the cache but what an administrator accepts
     (("Stream",), ("UpdateItem",), "Cache", ("mcp#catalogue",)),
@@ -343,11 +354,13 @@ def _planted(stage: ResolvedStage) -> list[Asked]:
     ]
     objects = [
         Asked(function, f"s3:{action}", f"{names['Bodies']}/USER/ann")
-        for function in ("Ingest", "GraphLoad")
+        for function in READERS
         for action in ("GetObject", "PutObject")
     ]
     lists = [
-        Asked("Ingest", "s3:ListBucket", names["Bodies"], (("s3:prefix", (prefix,)),))
+        Asked(function, "s3:ListBucket", names["Bodies"], (("s3:prefix", (prefix,)),))
+        for function in READERS
+        if function != "GraphLoad"
         for prefix in ("", "USER/")
     ]
     keys = [
