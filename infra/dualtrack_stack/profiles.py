@@ -47,6 +47,7 @@ MAX_BYTES: Final = 1_000_000
 _AT_LINE: Final = re.compile(r"at line (\d+)")
 _MAX_COST: Final = declared()["DUALTRACK_MAX_COST"].declared.most
 LIBRARY: Final = roots.LIBRARY / "profiles"
+OF_PLUGINS: Final = tuple(roots.LIBRARY.glob("plugins/*/profiles/*.json"))
 
 
 class BadProfile(ValueError):
@@ -186,7 +187,7 @@ def own_profiles(
     own = tuple(sorted(folder.glob("*.json")))
     servers = _servers(settings)
     files = [
-        *((path, None) for path in sorted(LIBRARY.glob("*.json"))),
+        *((path, None) for path in [*sorted(LIBRARY.glob("*.json")), *sorted(OF_PLUGINS)]),
         *((path, (*IN_HOUSE, *tools)) for path in own),
     ]
     problems = [

@@ -12,6 +12,7 @@ from dualtrack.api import conversations
 from dualtrack.memory.ancestry import Ancestry
 from dualtrack.memory.conversation_words import words_of_text
 from dualtrack.memory.records import Record
+from dualtrack.plugin import FOLDER
 from dualtrack.storage.bodies import partition
 from dualtrack.storage.conversation_words import ConversationWords
 from dualtrack.storage.dynamo import transact
@@ -655,7 +656,8 @@ def test_a_cancelled_chats_running_tool_writes_nothing_into_a_deleted_conversati
 
 def test_the_profiles_are_listed(api: Api) -> None:
     listed = {profile["name"]: profile for profile in api.call("GET", "/v1/tools").json["profiles"]}
-    assert set(listed) == {"assistant", "courses", "graph", "sessions"}
+    of_plugins = {path.stem for path in FOLDER.glob("*/profiles/*.json")}
+    assert set(listed) == {"assistant", "courses", "graph", "sessions"} | of_plugins
     assert listed["assistant"] == {
         "name": "assistant",
         "model": "claude-test",

@@ -12,6 +12,7 @@ core names.
     stack.py           a `dualtrack_stack.stacks.function_spec.PluginStack`: functions, timers, alarms, layers
     functions/<name>/  the code of such a function
     requirements.txt   the packages of its layer
+    profiles/*.json    agents that it brings
     tools.json         what the model sees of its tools, written as the library's is (`dualtrack.tools.registry`)
     samples.json       bodies as a stack sends them, for the API's document
     page.json          its part of the page, with panel.js (docs/page.md)

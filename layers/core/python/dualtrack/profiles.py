@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
-from importlib import resources
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
@@ -150,11 +150,11 @@ Nobody can name it elsewhere: it is none of `all_profiles`."""
 
 @cache
 def all_profiles() -> dict[str, Profile]:
-    """Every profile by name."""
-    folder = resources.files("dualtrack") / "profiles"
-    files = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".json"))
-    loaded = [profile_from(json.loads((folder / name).read_text(encoding="utf-8"))) for name in files]
-    return {profile.name: profile for profile in loaded}
+    """Every profile by name. One of the deployment's own wins over one of a plug-in's, which it may replace."""
+    library = Path(__file__).parent
+    files = [*sorted(library.glob("plugins/*/profiles/*.json")), *sorted(library.glob("profiles/*.json"))]
+    loaded = {path.name: profile_from(json.loads(path.read_text(encoding="utf-8"))) for path in files}
+    return {profile.name: profile for _, profile in sorted(loaded.items())}
 
 
 def profile_named(name: str) -> Profile:
