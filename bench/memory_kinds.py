@@ -104,6 +104,7 @@ def _exchange(name: str, number: int) -> Exchange:
         f"Query {number}: {prose(f'{seed} query', query)}",
         tuple(_titled(prose(f"{seed} {index}", length)) for index, length in enumerate(lengths)),
         prose(f"{seed} answer", answer),
+        TOOL,
     )
 
 

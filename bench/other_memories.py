@@ -6,6 +6,7 @@ documentation or the code of the original, named at each.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,6 +21,8 @@ from tests.drivers.long_memory import prose
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from dualtrack.models.prices import Rates
 
 TOOL: Final = "kit_page"
 MARK: Final = {"cache_control": {"type": "ephemeral"}}
@@ -37,6 +40,7 @@ class Exchange:
     query: str
     results: tuple[str, ...]
     answer: str
+    tool: str = TOOL
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +69,12 @@ class Charge:
     @property
     def with_output(self) -> float:
         """The same with the answer."""
-        return self.weighted + self.output * RATES.output / RATES.input
+        return self.at(RATES)
+
+    def at(self, rates: Rates) -> float:
+        """Input and output at these rates, in plain input tokens."""
+        written = rates.cache_write * self.written + rates.cache_write_hour * self.for_an_hour
+        return self.plain + (written + rates.cache_read * self.read + rates.output * self.output) / rates.input
 
     @property
     def dollars(self) -> float:
@@ -141,8 +150,12 @@ def rounds(exchange: Exchange) -> tuple[Messages, Messages, Messages]:
     """An exchange's query, its tool round if it has tools, its answer."""
     if not exchange.results:
         return [said("user", exchange.query)], [], [said("assistant", exchange.answer)]
-    ids = [f"toolu_{exchange.number}_{number}" for number, _ in enumerate(exchange.results, 1)]
-    asked = [{"type": "tool_use", "id": name, "name": TOOL, "input": {"name": name}} for name in ids]
+    numbers = range(1, len(exchange.results) + 1)
+    ids = [f"toolu_01{exchange.number:011}{number:011}" for number in numbers]  # as long as the service's
+    asked = [
+        {"type": "tool_use", "id": name, "name": exchange.tool, "input": {"query": str(number)}}
+        for name, number in zip(ids, numbers, strict=True)
+    ]
     brought = [
         {"type": "tool_result", "tool_use_id": name, "content": [{"type": "text", "text": text}]}
         for name, text in zip(ids, exchange.results, strict=True)
@@ -167,7 +180,8 @@ def _run(
         query, tool_round, answer = rounds(exchange)
         try:
             if tool_round:
-                service.ask(turn([*history, *query]), str(tool_round[0]))
+                called = "".join(json.dumps(block) for block in tool_round[0]["content"])
+                service.ask(turn([*history, *query]), called)
             seen = turn([*history, *query, *tool_round])
             service.ask(seen, exchange.answer)
         except OverflowError as full:

@@ -164,7 +164,7 @@ def test_a_query_is_sent_in_the_template_and_recorded_as_written(
         ["[ID:q1] Answer this, in one line: one {query}"],
         [
             "[ID:q1] Answer this, in one line: one {query}",
-            "[ID:q1-r-sum, ref:q1-r] Yes.",
+            "[ID:q1-r] Yes.",
             asked[1][-1],
         ],
     ]

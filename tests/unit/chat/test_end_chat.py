@@ -106,7 +106,7 @@ def test_a_short_text_is_its_own_extract(world: World) -> None:
     chat = world.start("Go.")
     begin(world, chat, 1, "Two ways:\n", "- one\n")
     cancel(world, chat)
-    assert past_of(world, chat)[1] == f"[ID:q1-r-sum, ref:q1-r] Two ways:\n- one {STOPPED}"
+    assert past_of(world, chat)[1] == f"[ID:q1-r] Two ways:\n- one {STOPPED}"
 
 
 def test_the_next_query_reads_the_kept_text_whole(world: World) -> None:
@@ -133,8 +133,8 @@ def test_after_tools_only_the_running_turns_text_is_kept_as_the_answer(world: Wo
     records = world.stores.history.query_records(chat.user, chat.conversation_id, 1)
     assert [record.record_id for record in records] == ["q1", "q1-a1", "q1-t1", "q1-r"]
     assert past_of(world, chat)[1:] == [
-        "[ID:q1-t1-sum, ref:q1-t1] (data from retrieve_documentation) Port 8080.",
-        f"[ID:q1-r-sum, ref:q1-r] It is 80 {STOPPED}",
+        "[ID:q1-t1] (data from retrieve_documentation) Port 8080.",
+        f"[ID:q1-r] It is 80 {STOPPED}",
     ]
 
 

@@ -45,7 +45,7 @@ def converse(world: World, profile: str, queries: int) -> Chat:
 
 
 def sent(world: World) -> list[Any]:
-    """System, tools, and role and text of every block, of each turn's request."""
+    """System, tools, and role and text of every block, of each turn's request, without its own asks for notes."""
     return [
         (
             body.get("system"),
@@ -54,6 +54,7 @@ def sent(world: World) -> list[Any]:
                 (message["role"], block.get("text"))
                 for message in body["messages"]
                 for block in message["content"]
+                if not str(block.get("text")).startswith("(Notes ")
             ],
         )
         for body in (request.body for request in world.model.requests if request.body.get("stream"))

@@ -134,7 +134,7 @@ def test_the_next_query_sees_notes_in_place_of_results_and_the_answer_whole(worl
     said = texts(sent(world)[-1])
     note = next(text for text in said if text.startswith("[ID:q1-t1-sum, ref:q1-t1, 40 KB]"))
     assert f"{TOOL} was called" in note
-    assert any(text == "[ID:q1-r-sum, ref:q1-r] It is 80." for text in said)
+    assert any(text == "[ID:q1-r] It is 80." for text in said)
     assert not any(mark_of(chat.chat_id) in text for text in said)
 
 
@@ -288,13 +288,27 @@ def test_a_model_that_ignores_the_ask_is_asked_no_more(world: World) -> None:
 
 
 def test_short_answers_are_not_ignored_asks(world: World) -> None:
-    chat = ask(world, "", LONG, LONG)
-    for _ in range(4):
+    chat = ask(world, "", LONG, LONG, answer="It is 80. " * 150)
+    for _ in range(3):
         chat = ask(world, chat.conversation_id, answer="Yes.")
-    assert any("(Notes" in text for text in texts(sent(world)[-1])), "for the answer alone"
+    assert is_asked(world), "for the answer alone, since one of the last four was long"
     assert chat.memory.sums.ignored == 0
     ask(world, chat.conversation_id, LONG)
-    assert "q6-t1" in sent(world)[-1]["messages"][-1]["content"][-1]["text"]
+    assert "q5-t1" in sent(world)[-1]["messages"][-1]["content"][-1]["text"]
+
+
+def test_a_conversation_of_short_answers_is_not_asked_for_notes_on_them(world: World) -> None:
+    chat = ask(world, "", LONG, LONG, answer="It is 80. " * 150)
+    for _ in range(4):
+        chat = ask(world, chat.conversation_id, answer="Yes.")
+    chat = ask(world, chat.conversation_id, answer="It is 80. " * 150)
+    assert not is_asked(world)
+    ask(world, chat.conversation_id, answer="Yes.")
+    assert is_asked(world), "as soon as there is a long one again"
+
+
+def is_asked(world: World) -> bool:
+    return "(Notes" in sent(world)[-1]["messages"][-1]["content"][-1]["text"]
 
 
 def test_notes_alone_before_a_further_call_are_shown_to_nobody(world: World) -> None:

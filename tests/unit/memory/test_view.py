@@ -58,10 +58,10 @@ def test_the_past_is_its_summarised_track() -> None:
     sent = build(View((track(1), track(2)), QUERY))
     texts = [(message["role"], [block["text"] for block in message["content"]]) for message in sent.messages]
     assert texts == [
-        ("user", ["[ID:q1] question 1", "[ID:q1-t1-sum, ref:q1-t1] found"]),
-        ("assistant", ["[ID:q1-r-sum, ref:q1-r] answered"]),
-        ("user", ["[ID:q2] question 2", "[ID:q2-t1-sum, ref:q2-t1] found"]),
-        ("assistant", ["[ID:q2-r-sum, ref:q2-r] answered"]),
+        ("user", ["[ID:q1] question 1", "[ID:q1-t1] found"]),
+        ("assistant", ["[ID:q1-r] answered"]),
+        ("user", ["[ID:q2] question 2", "[ID:q2-t1] found"]),
+        ("assistant", ["[ID:q2-r] answered"]),
         ("user", ["[ID:q3] now?"]),
     ]
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from dualtrack.ids import query_id, response_id
 from dualtrack.memory.estimate import message_tokens
 from dualtrack.memory.note_choice import (
-    EXPECTED_ANSWER,
     MOST_IGNORED,
     CallAhead,
     NoteAsk,
+    expected_answer,
     records_to_note,
     spare_nanodollars,
 )
@@ -112,8 +112,9 @@ def _long_records(view: View, query: int, whole: int) -> Iterator[NoteAsk]:
                 yield NoteAsk(call.id, len(turn.results[call.id].text))
     if view.turns and len(view.query.content) > max(LONG_QUERY, whole):
         yield NoteAsk(query_id(query), len(view.query.content))
-    if whole < EXPECTED_ANSWER:
-        yield NoteAsk(response_id(query), EXPECTED_ANSWER)
+    answer = expected_answer(view.tracks)
+    if answer > whole:
+        yield NoteAsk(response_id(query), answer)
 
 
 def is_note_due(asked: Collection[str], answer: str, query: int) -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from dualtrack.ids import kind_of
 from dualtrack.memory.notes import MOST_NOTES, NOTE_TOKENS, ask_for
 from dualtrack.models.turn import Usage
 from dualtrack.text import estimate_tokens
@@ -19,13 +20,17 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dualtrack.memory.full_history import MemorySums
+    from dualtrack.memory.records import QueryTrack, TrackBlock
     from dualtrack.models.prices import Rates
 
 MOST_DEARER: Final = 0.03
 """The share of its cached full history's cost by which a conversation with notes may be dearer."""
 
 EXPECTED_ANSWER: Final = 1_500
-"""Characters of an answer that is not written yet, for its place among the records."""
+"""Characters of a conversation's first answer, which is not written yet, for its place among the records."""
+
+_ANSWERS_BEFORE: Final = 4
+"""By so many answers of a conversation its next one is expected: it is as long as the longest of them."""
 
 MOST_IGNORED: Final = 3
 """After so many queries in a row whose notes were asked for in vain, a conversation's model is asked no more."""
@@ -48,6 +53,17 @@ class NoteAsk:
 
     record_id: str
     characters: int
+
+
+def expected_answer(tracks: Sequence[QueryTrack]) -> int:
+    """How many characters the answer to come has, by those behind it: an ask on one that turns out short is paid for
+    nothing, and is sent again with each later query."""
+    answers = [block for track in tracks[-_ANSWERS_BEFORE:] for block in track.blocks if _is_answer(block)]
+    return max((block.size or len(block.content) for block in answers), default=EXPECTED_ANSWER)
+
+
+def _is_answer(block: TrackBlock) -> bool:
+    return kind_of(block.ref or block.record_id) == "response"
 
 
 def spare_nanodollars(sums: MemorySums, call: CallAhead, rates: Rates) -> int:

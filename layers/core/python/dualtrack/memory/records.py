@@ -131,10 +131,11 @@ class TrackBlock:
 
     @property
     def header(self) -> str:
-        """``[ID:q1]``, ``[ID:q1-t1-sum, ref:q1-t1]`` or ``[ID:q1-t1-sum, ref:q1-t1, 23 KB]``."""
-        ref = f", ref:{self.ref}" if self.ref else ""
-        size = f", {max(round(self.size / 1_000), 1)} KB" if self.size else ""
-        return f"[ID:{self.record_id}{ref}{size}]"
+        """``[ID:q1]``, ``[ID:q1-t1-sum, ref:q1-t1, 23 KB]``. What is whole stands under the record's own id: nothing
+        more can be read by another, and in a conversation of short records each token of it is paid in every call."""
+        if not self.size:
+            return f"[ID:{self.ref or self.record_id}]"
+        return f"[ID:{self.record_id}, ref:{self.ref}, {max(round(self.size / 1_000), 1)} KB]"
 
     @property
     def names_files(self) -> bool:
