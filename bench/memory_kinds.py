@@ -1,6 +1,7 @@
 """What a conversation costs by its kind and its length: dualtrack's own steps, compared with other strategies.
 
     uv run --group test python -m bench.memory_kinds [--queries 100] [--kinds NAME …] [--pause]
+    uv run --group test python -m bench.memory_kinds --worst [--queries 60] [--kinds NAME …] [--models NAME …] [--fetch]
 
 A kind is the number and the lengths of an exchange's results and the length of its answer. Each is one conversation,
 whose first queries are the shorter ones of the table. dualtrack runs turn, tools and summaries in one process against
@@ -9,6 +10,10 @@ service reports it, summaries and digests included. The others are simulated on 
 texts (`bench.other_memories`). Weighted as in the price list: written to the cache 1.25, read from it 0.1, any
 other token of input 1, one of output 5. With ``at_once`` the calls for summaries and digests count a tenth, as the
 model for them costs there at most. ``--pause``: six minutes before each query, so that the cache has expired.
+
+``--worst``: of notes in the turn alone, the dearest of all lengths up to ``--queries``, warm, with each query and with
+three of ten after a pause, for models that read their cache at 0.1, 0.05 and 0.025 of the price of input. ``--fetch``:
+every fifth query fetches a long record of three queries before, which the full history has in sight.
 """
 
 from __future__ import annotations
@@ -21,6 +26,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, get_args
 
 from dualtrack.chat_times import LEAST_CALL_SECONDS
+from dualtrack.ids import parse_record_id
+from dualtrack.models.prices import rates_of
 from dualtrack.models.protocol import ignore
 from dualtrack.models.summary_model import CHEAP
 from dualtrack.profiles import DEFAULT_PROFILE, WhenSummarised, all_profiles, profile_named
@@ -31,6 +38,7 @@ from rich.table import Table
 
 import tests.conftest  # noqa: F401 - credentials that lead nowhere
 from bench.other_memories import (
+    RATES,
     Charge,
     Exchange,
     Remembered,
@@ -38,6 +46,7 @@ from bench.other_memories import (
     compaction,
     full_history,
     last_exchanges,
+    pause_before,
 )
 from tests.drivers.long_memory import prose
 from tests.drivers.memory_scenarios import Progress
@@ -46,6 +55,7 @@ from tests.drivers.world import make_world
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from dualtrack.models.prices import Rates
     from dualtrack.models.protocol import Form, Model
     from dualtrack.models.turn import FirstByte, ModelReply, Usage
     from dualtrack.tools.running import Running
@@ -56,6 +66,18 @@ if TYPE_CHECKING:
 MODEL: Final = "claude-haiku-5-5"
 WINDOW: Final = 1_000_000
 PAUSE: Final = 360.0
+MODELS: Final = (MODEL, "claude-sonnet-5-5", "claude-fable-5-2")
+"""They read the cache at 0.1, 0.05 and 0.025 of the price of input; their other prices are in the same proportions."""
+
+PAUSES: Final[Mapping[str, tuple[float, float]]] = {
+    "warm": (0.0, 1.0),
+    "each paused": (PAUSE, 1.0),
+    "30 % paused": (PAUSE, 0.3),
+}
+SETTLED: Final = 20
+"""The length from which on short records have to cost nothing more."""
+
+FETCH_EVERY, FETCH_BACK = 5, 3
 LENGTHS: Final = (1, 2, 4, 10, 20, 40, 100)
 TITLE: Final = 240
 """Characters of a result's title: it makes the offline model's summaries as long as a real model's would be."""
@@ -162,17 +184,23 @@ def dual_track(
     tell: Callable[[str], None],
     script: Script | None = None,
     look: Callable[[World, str], None] = lambda *_: None,
+    *,
+    model: str = MODEL,
+    share: float = 1.0,
+    fetches: bool = False,
 ) -> tuple[Remembered, Mapping[str, Any]]:
     """The conversation through the product's steps, and the body of its first call. ``script``: of the model's answers;
-    ``look`` is called with the world and the conversation's id at its end."""
+    ``look`` is called with the world and the conversation's id at its end; ``share``: of the queries that come after
+    the pause; ``fetches``: every fifth one reads back a long record that is not in sight."""
     texts = {
-        f"q{exchange.number}-t{index}": text
+        (exchange.number, str(index)): text
         for exchange in exchanges
-        for index, text in enumerate(exchange.results, 1)
+        for index, text in enumerate(exchange.results)
     }
 
     def found(running: Running) -> ToolResult:
-        return ToolResult(texts[running.call.id])
+        parsed = parse_record_id(running.call.id)
+        return ToolResult(texts[parsed.query if parsed else 0, running.call.input["query"]])
 
     done = Remembered()
     profile = profile_named(DEFAULT_PROFILE)
@@ -182,20 +210,35 @@ def dual_track(
         made.model.state.script = script or made.model.state.script
         made.stores.ledger.grant("ann", "g", 1_000_000, "bench", made.clock())
         charged = Charged(made.claude, CHEAP if summaries == "at_once" else 1.0)
-        world = replace(made, claude=charged, model_name=MODEL)
+        world = replace(made, claude=charged, model_name=model)
         conversation_id = ""
         for exchange in exchanges:
-            conversation_id = _ask(world, exchange, conversation_id)
+            world.clock.sleep(pause_before(exchange.number, pause, share))
+            fetched = _fetched(world, exchange, conversation_id) if fetches else ""
+            conversation_id = _ask(world, exchange, conversation_id, fetched)
             done.charges.append(list(charged.calls))
             charged.calls.clear()
             world.model.state.recorded.clear()
-            world.clock.sleep(pause)
             tell(f"{exchange.number} of {len(exchanges)} queries")
         look(world, conversation_id)
         return done, charged.first
 
 
-def _ask(world: World, exchange: Exchange, conversation_id: str) -> str:
+def _fetched(world: World, exchange: Exchange, conversation_id: str) -> str:
+    """The id of the record that the query reads back: the longest of an earlier one that is sent in short."""
+    earlier = exchange.number - FETCH_BACK
+    if exchange.number % FETCH_EVERY or earlier < 1:
+        return ""
+    track = world.stores.history.track("ann", conversation_id, earlier)
+    if track is None or track.whole_tokens:
+        return ""
+    return max(((block.size, block.ref) for block in track.blocks if block.size), default=(0, ""))[1]
+
+
+def _ask(world: World, exchange: Exchange, conversation_id: str, fetched: str) -> str:
+    if fetched:
+        fetch = {"type": "tool_use", "name": "retrieve_full_context", "input": {"id": fetched}}
+        world.model.script.add({"match": "turn", "content": [fetch]})
     calls = [
         {"type": "tool_use", "name": TOOL, "input": {"query": str(index)}}
         for index, _ in enumerate(exchange.results)
@@ -218,9 +261,85 @@ WAYS: Final[Mapping[str, Callable[[Service, Sequence[Exchange]], Remembered]]] =
 }
 
 
-def totals(way: Remembered) -> list[float]:
+def totals(way: Remembered, rates: Rates = RATES) -> list[float]:
     """The weighted cost of the conversation up to each query, output included."""
-    return list(itertools.accumulate(sum(charge.with_output for charge in query) for query in way.charges))
+    return list(itertools.accumulate(sum(charge.at(rates) for charge in query) for query in way.charges))
+
+
+@dataclass(frozen=True, slots=True)
+class Dearest:
+    """A conversation with notes in the turn beside its full history: its ``shares`` by length, the tokens of
+    ``notes`` by query; ``hour``: the shares of a full history that is cached for an hour, with pauses."""
+
+    shares: tuple[float, ...]
+    notes: tuple[int, ...]
+    hour: tuple[float, ...] = ()
+
+
+def dearest(
+    name: str,
+    queries: int,
+    model: str,
+    paused: tuple[float, float],
+    tell: Callable[[str], None],
+    *,
+    fetches: bool,
+) -> Dearest:
+    """The conversation of this kind through the product's steps with this model and these pauses."""
+    exchanges, rates, (pause, share) = conversation(name, queries), rates_of(model), paused
+    ours, first = dual_track(exchanges, "in_turn", pause, tell, model=model, share=share, fetches=fetches)
+    full = full_history(Service(first, WINDOW, pause, share=share), exchanges)
+    costs, hour = totals(full, rates), []
+    if pause:
+        hour = totals(
+            full_history(Service(first, WINDOW, pause, for_an_hour=True, share=share), exchanges), rates
+        )
+    notes = (
+        sum(charge.output for charge in own) - sum(charge.output for charge in whole)
+        for own, whole in zip(ours.charges, full.charges, strict=False)
+    )
+    return Dearest(_shares(totals(ours, rates), costs), tuple(notes), _shares(hour, costs))
+
+
+def _shares(costs: Sequence[float], whole: Sequence[float]) -> tuple[float, ...]:
+    return tuple(cost / of - 1 for cost, of in zip(costs, whole, strict=False))
+
+
+def dearest_cells(found: Dearest) -> list[str]:
+    """The dearest of all lengths, the dearest from 20 on, the last; the notes' tokens; the hour's last."""
+    late = found.shares[SETTLED - 1 :]
+    return [
+        _dearest(found.shares, 1),
+        _dearest(late, SETTLED) if late else "",
+        f"{found.shares[-1]:+.1%}",
+        f"{sum(found.notes) / len(found.notes):.0f}, {max(found.notes)}",
+        f"{found.hour[-1]:+.1%}" if found.hour else "",
+    ]
+
+
+def _dearest(shares: Sequence[float], first: int) -> str:
+    most = max(shares)
+    return f"{most:+.1%} at {shares.index(most) + first}"
+
+
+def _print_dearest(console: Console, chosen: argparse.Namespace) -> None:
+    for model, (label, paused) in itertools.product(chosen.models, PAUSES.items()):
+        rates = rates_of(model)
+        table = Table(title=f"cache read at {rates.cache_read / rates.input:g}, {label}")
+        for heading in (
+            "",
+            "dearest",
+            f"from {SETTLED} on",
+            str(chosen.queries),
+            "notes: mean, most",
+            "hour",
+        ):
+            table.add_column(heading, justify="right" if heading else "left")
+        for name in chosen.kinds:
+            told = Progress(f"{model}, {label}, {name}")
+            found = dearest(name, chosen.queries, model, paused, told, fetches=chosen.fetch)
+            table.add_row(name, *dearest_cells(found))
+        console.print(table)
 
 
 def measure(name: str, queries: int, pause: float, tell: Callable[[str], None]) -> dict[str, list[float]]:
@@ -267,8 +386,18 @@ def main() -> None:
     parser.add_argument("--queries", type=int, default=LENGTHS[-1])
     parser.add_argument("--kinds", nargs="*", choices=list(KINDS), default=list(KINDS))
     parser.add_argument("--pause", action="store_true", help="six minutes before each query")
+    parser.add_argument(
+        "--worst", action="store_true", help="the dearest of all lengths, with and without pauses"
+    )
+    parser.add_argument("--models", nargs="*", choices=MODELS, default=MODELS)
+    parser.add_argument(
+        "--fetch", action="store_true", help="every fifth query fetches a record; with --worst"
+    )
     chosen = parser.parse_args()
     logging.disable(logging.WARNING)
+    if chosen.worst:
+        _print_dearest(Console(width=150), chosen)
+        return
     lengths = [length for length in LENGTHS if length <= chosen.queries]
     console = Console(width=150)
     for name in chosen.kinds:

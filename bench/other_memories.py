@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from dualtrack.models.prices import Rates
 
 TOOL: Final = "kit_page"
+_GOLDEN: Final = 0.6180339887
 MARK: Final = {"cache_control": {"type": "ephemeral"}}
 
 MODEL: Final = Settings().dualtrack_model
@@ -74,7 +75,9 @@ class Charge:
     def at(self, rates: Rates) -> float:
         """Input and output at these rates, in plain input tokens."""
         written = rates.cache_write * self.written + rates.cache_write_hour * self.for_an_hour
-        return self.plain + (written + rates.cache_read * self.read + rates.output * self.output) / rates.input
+        return (
+            self.plain + (written + rates.cache_read * self.read + rates.output * self.output) / rates.input
+        )
 
     @property
     def dollars(self) -> float:
@@ -102,12 +105,14 @@ class Remembered:
 @dataclass
 class Service:
     """The model's service: its context window and its prompt cache, for one strategy. ``pause``: the seconds before
-    each query; ``for_an_hour``: the cache outlasts them, and what is written to it costs twice as much as input."""
+    this ``share`` of the queries; ``for_an_hour``: the cache outlasts them, and what is written to it costs twice as
+    much as input."""
 
     first_turn: Mapping[str, Any]
     window: int
     pause: float = 0.0
     for_an_hour: bool = False
+    share: float = 1.0
     now: float = 0.0
     cache: PromptCache = field(init=False)
     charges: list[Charge] = field(default_factory=list)
@@ -136,6 +141,11 @@ class Service:
         marked = {**last, "content": [*blocks, {**end, **MARK}]}
         kept = {name: self.first_turn[name] for name in ("model", "max_tokens", "system", "tools")}
         return wire.Request.model_validate({**kept, "messages": [*earlier, marked]})
+
+
+def pause_before(query: int, pause: float, share: float) -> float:
+    """The seconds before a query if this share of all, spread evenly, comes after a pause."""
+    return pause if query * _GOLDEN % 1 < share else 0.0
 
 
 Messages = list[dict[str, Any]]
@@ -176,7 +186,7 @@ def _run(
     done = Remembered()
     for exchange in exchanges:
         service.charges = []
-        service.now += service.pause
+        service.now += pause_before(exchange.number, service.pause, service.share)
         query, tool_round, answer = rounds(exchange)
         try:
             if tool_round:

@@ -98,7 +98,7 @@ def chat(
     stdin. Without MESSAGE, on a terminal: an interactive conversation; /help
     lists its commands.
     To replace or repeat q7 in a new conversation: --fork ID --before q7. The conversation ID stays unchanged.
-    With --json the command also waits for the summaries.
+    With --json the command also waits until the chat is done.
 
     \b
     Exit codes: 0 answered, 2 usage, 3 not enough credits, 4 failed,

@@ -105,7 +105,7 @@ def columns() -> int | None:
     type=click.Choice(["full", "summarised"]),
     default="full",
     show_default=True,
-    help="Every record, or the summaries that the model is sent.",
+    help="Every record, or what the model is sent of each.",
 )
 @stack_options
 @json_option

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 def watch(stack: TargetOptions, chat_id: str | None, *, as_json: bool, in_full: bool) -> None:
     """Follow CHAT, or the latest one, from its beginning until its answer, wherever it was started.
 
-    Ctrl-C leaves the chat running. With --json: wait for the summaries, then print only the chat object.
+    Ctrl-C leaves the chat running. With --json: wait until the chat is done, then print only the chat object.
 
     \b
     Exit codes: as those of chat.

@@ -33,12 +33,12 @@ def world() -> Iterator[World]:
         yield new_world
 
 
-def answered(world: World, tools: int = 1) -> Chat:
+def answered(world: World, tools: int = 1, *, notes: bool = False) -> Chat:
     """A chat that is answered but not summarised."""
     ask = {"type": "tool_use", "name": "retrieve_documentation", "input": {"query": "port"}}
     if tools:
         world.model.script.add({"match": "turn", "content": [ask] * tools})
-    world.model.script.add({"match": "turn", "text": ANSWER})
+    world.model.script.add({"match": "turn", "text": ANSWER, "notes": notes})
     chat = world.start("Which port?")
     assert world.answer(chat) == "answered"
     return chat
@@ -99,6 +99,34 @@ def test_summaries_that_arrive_while_it_waits_are_sent(world: World, monkeypatch
     assert sent[1]["content"][0]["text"].startswith("[ID:q1-r-sum, ref:q1-r, 1 KB] ")
     assert "…" not in sent[1]["content"][0]["text"]
     assert world.load(first).status == "done"
+
+
+def test_notes_count_although_summaries_are_called_for_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A profile may change between two queries: how one becomes short was decided as it began."""
+    with make_world(retrieve_documentation=lambda _: ToolResult(FOUND * 30)) as world:
+        first = answered(world, notes=True)
+        call_for_summaries(monkeypatch)
+        world.clock.sleep = lambda _: pytest.fail("nothing to wait for")  # type: ignore[method-assign]
+        follow_up(world, first)
+        assert "note" in [block.form for block in track_of_chat(world, first).blocks]
+
+
+def test_summaries_are_waited_for_although_notes_come_with_answers_now(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        call_for_summaries(patch)
+        first = answered(world)
+    slept: list[float] = []
+
+    def summarised_meanwhile(seconds: float) -> None:
+        slept.append(seconds)
+        world.summarise(first)
+
+    world.clock.sleep = summarised_meanwhile  # type: ignore[method-assign]
+    follow_up(world, first)
+    assert slept
+    assert "summary" in [block.form for block in track_of_chat(world, first).blocks]
 
 
 @pytest.mark.parametrize("closer", ["summarise", "abort"])

@@ -145,7 +145,7 @@ def test_a_follow_up_is_sent_the_summarised_track_and_reads_the_full_one() -> No
     sent = said(second)
     assert "[ID:q1] The weather in Ottawa?" in sent
     assert "[ID:q1-t1-sum, ref:q1-t1, 2 KB]" in sent
-    assert f"[ID:q1-r-sum, ref:q1-r] {COLD}" in sent
+    assert f"[ID:q1-r] {COLD}" in sent
     assert forecast not in sent
     assert forecast in second.calls[0].result
     assert second.text == "Snow all day."

@@ -568,7 +568,7 @@ class Tool(TypedDict):
 class History(TypedDict):
     """How an agent's past queries are sent."""
 
-    policy: Annotated[Policy, "`dual_track`: as summaries; the others send the last records in full"]
+    policy: Annotated[Policy, "`dual_track`: what is long in short; the others send the last records in full"]
 
 
 class Profile(TypedDict):

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from dualtrack.tool_values import ToolSpec
     from dualtrack.tools.mcp.catalogue import Catalogue
 
+    _Answered = tuple[Chat, tuple[RecordedTurn, ...]]
+
 T = TypeVar("T")
 
 _TRACK_WAIT_SECONDS: Final = 0.2
@@ -211,31 +213,36 @@ def _pin(
 def _with_every_track(
     stores: QueryStores, chat: Chat, profile: Profile, read: _StoredState, sleep: Callable[[float], None]
 ) -> _StoredState:
-    """Wait briefly for missing tracks; then write the rest of them here, without a model. Where notes come with the
-    answer, there is nothing to wait for."""
+    """Wait briefly for missing tracks; then write the rest of them here, without a model. Where notes came with the
+    answer, there is nothing to wait for. How an earlier query becomes short was decided as it began."""
 
     def reread() -> _StoredState:
         return replace(read, past=read_past(stores, chat, profile, is_fixed=False))
 
-    deadline = stores.clock() + (0.0 if profile.history.in_turn else _TRACK_WAIT_SECONDS)
+    missing = read.missing(chat.query)
+    earlier = {number: _answered(stores, chat, number) for number in missing}
+    is_called_for = any(found and found[0].calls_for_summaries for found in earlier.values())
+    deadline = stores.clock() + (_TRACK_WAIT_SECONDS if is_called_for else 0.0)
     while read.missing(chat.query) and stores.clock() < deadline:
         sleep(_POLL_SECONDS)
         read = reread()
     missing = read.missing(chat.query)
     for number in missing:
-        _make_final(stores, chat, profile, number)
+        _make_final(stores, chat, profile, number, earlier.get(number))
     return reread() if missing else read
 
 
-def _make_final(stores: QueryStores, chat: Chat, profile: Profile, number: int) -> None:
+def _make_final(
+    stores: QueryStores, chat: Chat, profile: Profile, number: int, earlier: _Answered | None
+) -> None:
     """Write the track of an earlier query without a model. If another run was first, its track counts.
 
-    The earlier chat may be answered and not yet done: it is then closed with this track.
+    The ``earlier`` chat may be answered and not yet done: it is then closed with this track.
     """
     user, conversation_id = chat.user, chat.conversation_id
     records = stores.history.query_records(user, conversation_id, number)
     required(next((record for record in records if record.record_id == response_id(number)), None))
-    if earlier := _answered(stores, chat, number) if profile.history.in_turn else None:
+    if earlier and not earlier[0].calls_for_summaries:
         track, also = noted_query(stores, *earlier, profile, records, iso(stores.clock()))
     else:
         track, also = track_of(records, {}, profile.history.whole_characters, iso(stores.clock())), []
@@ -243,7 +250,7 @@ def _make_final(stores: QueryStores, chat: Chat, profile: Profile, number: int) 
         write_past(stores, chat, [*stores.history.track_writes(user, conversation_id, track), *also])
 
 
-def _answered(stores: QueryStores, chat: Chat, number: int) -> tuple[Chat, tuple[RecordedTurn, ...]] | None:
+def _answered(stores: QueryStores, chat: Chat, number: int) -> _Answered | None:
     """The chat of an earlier query with its turns, if it has an answer."""
     chat_id = stores.history.chat_of_query(chat.user, chat.conversation_id, number)
     loaded = stores.chats.load_with_turns(chat.user, chat_id) if chat_id else None

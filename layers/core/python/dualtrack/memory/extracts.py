@@ -34,8 +34,8 @@ LOOKED_AT: Final = 200_000
 """Characters of a record in which passages are looked for: of a longer one three quarters at its beginning, and its
 end, where a log says what went wrong."""
 
-LOOKED_AT_IN_ALL: Final = 2_000_000
-"""The same of all records of a query, which is some two seconds of the smallest function."""
+LOOKED_AT_IN_ALL: Final = 800_000
+"""The same of all records of a query, half a second, which a follow-up may wait."""
 
 _SAID: Final = 50_000
 """Characters of a query and of an answer whose words are sought."""
