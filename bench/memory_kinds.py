@@ -1,7 +1,6 @@
 """What a conversation costs by its kind and its length: dualtrack's own steps, compared with other strategies.
 
     uv run --group test python -m bench.memory_kinds [--queries 100] [--kinds NAME …] [--pause]
-    uv run --group test python -m bench.memory_kinds --worst [--queries 60] [--kinds NAME …] [--models NAME …] [--fetch]
 
 A kind is the number and the lengths of an exchange's results and the length of its answer. Each is one conversation,
 whose first queries are the shorter ones of the table. dualtrack runs turn, tools and summaries in one process against
@@ -10,10 +9,6 @@ service reports it, summaries and digests included. The others are simulated on 
 texts (`bench.other_memories`). Weighted as in the price list: written to the cache 1.25, read from it 0.1, any
 other token of input 1, one of output 5. With ``at_once`` the calls for summaries and digests count a tenth, as the
 model for them costs there at most. ``--pause``: six minutes before each query, so that the cache has expired.
-
-``--worst``: of notes in the turn alone, the dearest of all lengths up to ``--queries``, warm, with each query and with
-three of ten after a pause, for models that read their cache at 0.1, 0.05 and 0.025 of the price of input. ``--fetch``:
-every fifth query fetches a long record of three queries before, which the full history has in sight.
 """
 
 from __future__ import annotations
@@ -27,7 +22,6 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 
 from dualtrack.chat_times import LEAST_CALL_SECONDS
 from dualtrack.ids import parse_record_id
-from dualtrack.models.prices import rates_of
 from dualtrack.models.protocol import ignore
 from dualtrack.models.summary_model import CHEAP
 from dualtrack.profiles import DEFAULT_PROFILE, WhenSummarised, all_profiles, profile_named
@@ -66,17 +60,6 @@ if TYPE_CHECKING:
 MODEL: Final = "claude-haiku-5-5"
 WINDOW: Final = 1_000_000
 PAUSE: Final = 360.0
-MODELS: Final = (MODEL, "claude-sonnet-5-5", "claude-fable-5-2")
-"""They read the cache at 0.1, 0.05 and 0.025 of the price of input; their other prices are in the same proportions."""
-
-PAUSES: Final[Mapping[str, tuple[float, float]]] = {
-    "warm": (0.0, 1.0),
-    "each paused": (PAUSE, 1.0),
-    "30 % paused": (PAUSE, 0.3),
-}
-SETTLED: Final = 20
-"""The length from which on short records have to cost nothing more."""
-
 FETCH_EVERY, FETCH_BACK = 5, 3
 LENGTHS: Final = (1, 2, 4, 10, 20, 40, 100)
 TITLE: Final = 240
@@ -164,17 +147,17 @@ class Charged:
     def complete(self, request: Mapping[str, Any], seconds: float) -> tuple[str, Usage]:
         """A summary of one record, or a digest."""
         text, usage = self.model.complete(request, seconds)
-        self._charge(usage, self.share)
+        self._charge(usage, self.share, is_turn=False)
         return text, usage
 
     def parse(self, request: Mapping[str, Any], form: type[Form], seconds: float) -> tuple[Form, Usage]:
         """An answer in a form: no step of these conversations asks for one."""
         return self.model.parse(request, form, seconds)
 
-    def _charge(self, used: Usage, share: float) -> None:
+    def _charge(self, used: Usage, share: float, *, is_turn: bool = True) -> None:
         plain, written = used.input_tokens * share, used.cache_write_tokens * share
         read, output = used.cache_read_tokens * share, used.output_tokens * share
-        self.calls.append(Charge(round(plain), round(written), round(read), round(output)))
+        self.calls.append(Charge(round(plain), round(written), round(read), round(output), is_turn))
 
 
 def dual_track(
@@ -266,82 +249,6 @@ def totals(way: Remembered, rates: Rates = RATES) -> list[float]:
     return list(itertools.accumulate(sum(charge.at(rates) for charge in query) for query in way.charges))
 
 
-@dataclass(frozen=True, slots=True)
-class Dearest:
-    """A conversation with notes in the turn beside its full history: its ``shares`` by length, the tokens of
-    ``notes`` by query; ``hour``: the shares of a full history that is cached for an hour, with pauses."""
-
-    shares: tuple[float, ...]
-    notes: tuple[int, ...]
-    hour: tuple[float, ...] = ()
-
-
-def dearest(
-    name: str,
-    queries: int,
-    model: str,
-    paused: tuple[float, float],
-    tell: Callable[[str], None],
-    *,
-    fetches: bool,
-) -> Dearest:
-    """The conversation of this kind through the product's steps with this model and these pauses."""
-    exchanges, rates, (pause, share) = conversation(name, queries), rates_of(model), paused
-    ours, first = dual_track(exchanges, "in_turn", pause, tell, model=model, share=share, fetches=fetches)
-    full = full_history(Service(first, WINDOW, pause, share=share), exchanges)
-    costs, hour = totals(full, rates), []
-    if pause:
-        hour = totals(
-            full_history(Service(first, WINDOW, pause, for_an_hour=True, share=share), exchanges), rates
-        )
-    notes = (
-        sum(charge.output for charge in own) - sum(charge.output for charge in whole)
-        for own, whole in zip(ours.charges, full.charges, strict=False)
-    )
-    return Dearest(_shares(totals(ours, rates), costs), tuple(notes), _shares(hour, costs))
-
-
-def _shares(costs: Sequence[float], whole: Sequence[float]) -> tuple[float, ...]:
-    return tuple(cost / of - 1 for cost, of in zip(costs, whole, strict=False))
-
-
-def dearest_cells(found: Dearest) -> list[str]:
-    """The dearest of all lengths, the dearest from 20 on, the last; the notes' tokens; the hour's last."""
-    late = found.shares[SETTLED - 1 :]
-    return [
-        _dearest(found.shares, 1),
-        _dearest(late, SETTLED) if late else "",
-        f"{found.shares[-1]:+.1%}",
-        f"{sum(found.notes) / len(found.notes):.0f}, {max(found.notes)}",
-        f"{found.hour[-1]:+.1%}" if found.hour else "",
-    ]
-
-
-def _dearest(shares: Sequence[float], first: int) -> str:
-    most = max(shares)
-    return f"{most:+.1%} at {shares.index(most) + first}"
-
-
-def _print_dearest(console: Console, chosen: argparse.Namespace) -> None:
-    for model, (label, paused) in itertools.product(chosen.models, PAUSES.items()):
-        rates = rates_of(model)
-        table = Table(title=f"cache read at {rates.cache_read / rates.input:g}, {label}")
-        for heading in (
-            "",
-            "dearest",
-            f"from {SETTLED} on",
-            str(chosen.queries),
-            "notes: mean, most",
-            "hour",
-        ):
-            table.add_column(heading, justify="right" if heading else "left")
-        for name in chosen.kinds:
-            told = Progress(f"{model}, {label}, {name}")
-            found = dearest(name, chosen.queries, model, paused, told, fetches=chosen.fetch)
-            table.add_row(name, *dearest_cells(found))
-        console.print(table)
-
-
 def measure(name: str, queries: int, pause: float, tell: Callable[[str], None]) -> dict[str, list[float]]:
     """The totals of each strategy in a conversation of this kind, as multiples of the full history's."""
     exchanges = conversation(name, queries)
@@ -386,18 +293,8 @@ def main() -> None:
     parser.add_argument("--queries", type=int, default=LENGTHS[-1])
     parser.add_argument("--kinds", nargs="*", choices=list(KINDS), default=list(KINDS))
     parser.add_argument("--pause", action="store_true", help="six minutes before each query")
-    parser.add_argument(
-        "--worst", action="store_true", help="the dearest of all lengths, with and without pauses"
-    )
-    parser.add_argument("--models", nargs="*", choices=MODELS, default=MODELS)
-    parser.add_argument(
-        "--fetch", action="store_true", help="every fifth query fetches a record; with --worst"
-    )
     chosen = parser.parse_args()
     logging.disable(logging.WARNING)
-    if chosen.worst:
-        _print_dearest(Console(width=150), chosen)
-        return
     lengths = [length for length in LENGTHS if length <= chosen.queries]
     console = Console(width=150)
     for name in chosen.kinds:

@@ -221,8 +221,8 @@ def langchain(first_turn: Mapping[str, Any], exchanges: Sequence[Exchange]) -> R
                 {"type": "tool_use", "name": "kit_page", "input": {"name": f"{exchange.number}-{index}"}}
                 for index in (0, 1)
             ]
-            key = exchange.query[:60]
-            model.script.add({"match": key, "content": calls}, {"match": key, "text": exchange.answer})
+            # in their order: the offline model finds a question by its id, which LangChain's have not
+            model.script.add({"match": "turn", "content": calls}, {"match": "turn", "text": exchange.answer})
         program = Path(__file__).with_name("langchain_memory.py")
         packages = [f"--with={package}" for package in LANGCHAIN_PACKAGES]
         command = ["uv", "run", "--quiet", "--no-project", "--isolated", *packages, "python", str(program)]

@@ -17,6 +17,7 @@ from bench.other_memories import (
     compaction,
     full_history,
     last_exchanges,
+    pause_before,
 )
 from tests.drivers.long_memory import Resent, picture, prose, query_starts, resent
 from tests.servers.metered_model import Call, measured, serve_metered_model
@@ -32,6 +33,13 @@ EXCHANGES = tuple(
     )
     for number in range(1, 9)
 )
+
+
+@pytest.mark.parametrize(("share", "count"), [(0.0, 0), (0.3, 30), (1.0, 100)])
+def test_pauses_are_spread_evenly(share: float, count: int) -> None:
+    pauses = [pause_before(query, 360.0, share) for query in range(1, 101)]
+    assert abs(pauses.count(360.0) - count) <= 1
+    assert all(abs(pauses[start : start + 20].count(360.0) - 20 * share) <= 2 for start in range(80))
 
 
 def start(*texts: str) -> Call:

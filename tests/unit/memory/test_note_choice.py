@@ -7,8 +7,16 @@ from itertools import accumulate
 
 import pytest
 from dualtrack.memory.full_history import CallCosts, MemorySums
-from dualtrack.memory.note_choice import CallAhead, NoteAsk, records_to_note, spare_nanodollars
+from dualtrack.memory.note_choice import (
+    EXPECTED_ANSWER,
+    CallAhead,
+    NoteAsk,
+    expected_answer,
+    records_to_note,
+    spare_nanodollars,
+)
 from dualtrack.memory.notes import MOST_NOTES, NOTE_TOKENS, ask_for
+from dualtrack.memory.records import QueryTrack, TrackBlock
 from dualtrack.models.prices import rates_of
 from dualtrack.models.prompt_cache import CachedPrefix
 from dualtrack.models.turn import Usage
@@ -78,3 +86,27 @@ def test_where_the_cache_is_cold_everything_is_written() -> None:
     written = RATES.nanodollars(Usage(cache_write_tokens=30_000))
     own = RATES.nanodollars(Usage(cache_write_tokens=10_000))
     assert late == pytest.approx(1.03 * written - own, abs=2)
+
+
+def answered(query: int, length: int, size: int = 0) -> QueryTrack:
+    """A query with an answer of this length, or a note of it on one of this ``size``."""
+    at, name = "2026-11-28T00:00:00.000Z", f"q{query}-r"
+    asked = TrackBlock(f"q{query}", "user", "?" * 5_000, at)
+    return QueryTrack(query, (asked, TrackBlock(f"{name}-sum", "assistant", "a" * length, at, name, size)))
+
+
+@pytest.mark.parametrize(
+    ("tracks", "expected"),
+    [
+        ((), EXPECTED_ANSWER),
+        ((answered(1, 200), answered(2, 300), answered(3, 100)), 300),
+        ((answered(1, 60, 4_000), answered(2, 200)), 4_000),
+        ((answered(1, 4_000), *(answered(query, 200) for query in range(2, 6))), 200),
+    ],
+    ids=["the first", "short ones", "one that is sent as a note", "long ago"],
+)
+def test_an_answer_is_expected_to_be_as_long_as_those_before_it(
+    tracks: tuple[QueryTrack, ...], expected: int
+) -> None:
+    """An ask on a short one is paid for nothing, and is sent again with each later query."""
+    assert expected_answer(tracks) == expected
