@@ -301,7 +301,7 @@ def search_conversation(query: str) -> str:
         ({"model": [3]}, "3 is no item of a script: write a text, calls(…), a list of texts and calls, or fails(…)."),
         ({"model": [[]]}, "[] is no item of a script: the model would answer nothing."),
         ({"model": [""]}, "'' is no item of a script: the model would answer nothing."),
-        ({"model": [], "profile": "asistant"}, "There is no profile 'asistant'; there are assistant, courses, graph, "),
+        ({"model": [], "profile": "asistant"}, "There is no profile 'asistant'; there are assistant, courses, "),
         ({"model": [], "profile": agent(max_turns=0)}, "The profile is wrong: max_turns: Input should be greater than"),
         ({"model": [], "profile": agent(tools=["wether"])}, "The profile is wrong: tools.0: "),
         ({"model": [], "tools": [undecorated]}, "'undecorated' is no tool: write @tool above its def."),
