@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import httpx
 from dualtrack.clock import iso
+from dualtrack.ids import execution_name
 from dualtrack_stack.local.forks import FORKS
 from dualtrack_stack.local.loopback import serve_in_thread
 from dualtrack_stack.local.offline_model.server import serve_offline_model
@@ -41,6 +42,7 @@ from rich.table import Table
 from bench.imports import code_of, cpu_seconds
 from tests.clients.stack_client import KEYS, PATIENCE, Person, Root, announced, wait_for
 from tests.drivers.documents import ROOT
+from tests.drivers.plugin_parts import parts
 from tests.drivers.worker_world import deployed_environment
 from tests.servers.processes import free_port
 from tests.servers.tool_server import NAME, serve_tools
@@ -148,6 +150,7 @@ class Work:
             self._chat(f"long {number}", [(f"{NAME}_echo", {"text": "word " * 5_000})] * 5, conversation)
         self._courses()
         self._graph()
+        self._of_plugins()
         self._stream(first["chat_id"])
         self._failure()
         due = {"message": "Hello.", "at": iso(time.time() + 1)}
@@ -214,6 +217,10 @@ class Work:
         wait_for(lambda: admin.get(job["url"])["status"] in ("done", "failed"), 400)
         assert admin.get(job["url"])["status"] == "done", admin.get(job["url"])
 
+    def _of_plugins(self) -> None:
+        for part in parts("measured"):
+            part.load(self._person)
+
     def _ask_profile(self, profile: str, tool: str, arguments: dict[str, Any]) -> None:
         key = f"marker-{uuid.uuid4().hex[:12]}:"
         call = {"type": "tool_use", "name": tool, "input": arguments}
@@ -230,7 +237,8 @@ class Work:
         self._person.events(chat_id)
         chat = self._root.chat_of(self._person, chat_id)
         event = {"user": chat.user, "chat_id": chat_id, "conversation_id": chat.conversation_id}
-        self._root.invoke("Abort", {**event, "error": {"Error": "States.Timeout", "Cause": ""}})
+        failed = {"execution": execution_name(chat_id), "error": {"Error": "States.Timeout", "Cause": ""}}
+        self._root.invoke("Abort", {**event, **failed})
 
     def _stream(self, chat_id: str) -> None:
         """The function `stream` in its own process: on the local stack the front port serves it."""

@@ -37,7 +37,7 @@ from dualtrack.tools.conversation.reading import made_now
 from tests.drivers.local_vectors import LocalVectors
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from dualtrack.credits.account import Movement
     from dualtrack.events import StoredEvent
@@ -63,7 +63,7 @@ def chat_faults(stores: Stores, chat: Chat) -> list[str]:
     faults += _records(stores, chat, turns, records, events)
     marks = stores.chats.marks(chat)
     faults += _effects(turns, records, marks)
-    faults += _price(chat, turns, events, marks)
+    faults += _price(chat, turns, events, marks, free_of(records))
     faults += _leftovers(stores, chat)
     faults += _receipt(stores, chat, events)
     faults += _cache(stores, chat, turns)
@@ -542,12 +542,23 @@ def _effects(
             yield f"{call.id} has a result ({record.status}), and no record that it began"
 
 
+def free_of(records: Iterable[Record]) -> frozenset[str]:
+    """The calls whose result says that nothing is charged for it."""
+    return frozenset(record.record_id for record in records if record.call and not record.call.charged)
+
+
 def _price(
-    chat: Chat, turns: Sequence[RecordedTurn], events: Sequence[StoredEvent], marks: Mapping[str, bool]
+    chat: Chat,
+    turns: Sequence[RecordedTurn],
+    events: Sequence[StoredEvent],
+    marks: Mapping[str, bool],
+    free: Collection[str],
 ) -> Iterator[str]:
-    """5 once a byte of an answer has come, plus the tools that have begun; a failure costs nothing, and what the
-    model's service declined no tool."""
-    runnable = [call for turn in turns for call in turn.runnable if chat.stop != "refusal"]
+    """5 once a byte of an answer has come, plus the tools that have begun, but for results that say that nothing is
+    charged; a failure costs nothing, and what the model's service declined no tool."""
+    runnable = [
+        call for turn in turns for call in turn.runnable if chat.stop != "refusal" and call.id not in free
+    ]
     ran = [call.price_class for call in runnable if marks.get(call.id, not call.is_marked)]
     if any(event.event == "delta" for event in events) and not chat.heard:
         yield "there is text, and no first byte was noted"

@@ -9,7 +9,8 @@
     api_samples.py      ``samples_of(clean, person)``, for the API's document
     release_moments.py  ``store(world)``, what a release writes, and ``read(stores)``
     permissions.py      what its functions may do: TABLES, INDEXES, OTHER of their templates, SEEN on a stack; KEYED,
-                        what is refused them
+                        what is refused them; MODULES, the heavy ones that they load
+    measured.py         ``load(person)``, the heaviest that its functions may have to do
     recorded.py         ``tell(person, script)``, a story whose calls are recorded; READERS, its functions that read
                         files of strangers
     metrics.py          ``write(function, capture)``: its functions write each metric of its alarms

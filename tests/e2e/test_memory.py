@@ -68,7 +68,7 @@ def test_a_question_sends_the_previous_questions_start_as_its_prefix(ann: Person
     assert [text.split("]")[0] for _, text in second] == [
         "[ID:q1",
         "[ID:q1-t1-sum, ref:q1-t1, 2 KB",
-        "[ID:q1-r-sum, ref:q1-r",
+        "[ID:q1-r",
         "[ID:q2",
     ]
 

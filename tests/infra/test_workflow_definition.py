@@ -22,7 +22,7 @@ from dualtrack.corpora.jobs import CORPORA
 from dualtrack.tool_values import ToolKind
 from dualtrack_stack.machines import CHAT, CORPUS, definition_of, steps_of
 from dualtrack_stack.node import node
-from dualtrack_stack.stacks.function_specs import SPECS
+from dualtrack_stack.stacks.function_specs import PLUGIN_STACKS, SPECS
 from jsonata.jsonata import Jsonata
 
 VALIDATOR = (
@@ -36,6 +36,7 @@ STATE_OF = {
     "abort": "Abort",
     "ingest": "Ingest",
     "graph_load": "Ingest",
+    **{name: "Ingest" for stack in PLUGIN_STACKS for name in stack.corpora.values()},
 }
 THROTTLED = "Lambda.TooManyRequestsException"
 DEFINITIONS = (CHAT, CORPUS)
@@ -126,7 +127,8 @@ def test_a_job_on_a_corpus_is_called_until_it_says_that_it_is_done() -> None:
 def test_every_corpus_has_its_function() -> None:
     for state in tasks(CORPUS).values():
         (lookup,) = re.findall(r"\$lookup\((\{.*?'\})", state["Arguments"]["FunctionName"])
-        assert set(json.loads(lookup.replace("'", '"'))) == set(CORPORA)
+        of_plugins = {kind for stack in PLUGIN_STACKS for kind in stack.corpora}
+        assert set(json.loads(lookup.replace("'", '"'))) == set(CORPORA) | of_plugins
 
 
 NOT_RUN = ("client_tool", "question")

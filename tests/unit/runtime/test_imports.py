@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 from dualtrack_stack.roots import function_folders
 
+from tests.drivers.plugin_parts import parts
+
 ROOT = Path(__file__).resolve().parents[3]
 
 HEAVY = {
@@ -41,6 +43,11 @@ MAY_LOAD: dict[str, set[str]] = {
     "summarise": {"anthropic", "httpx2", "pydantic"},
     "embed": {"numpy", "pydantic"},
     "ingest": {"numpy", "pydantic", "httpx", "rank_bm25"},
+    **{
+        name: modules
+        for part in parts("permissions")
+        for name, modules in getattr(part, "MODULES", {}).items()
+    },
 }
 """Of the heavy ones; a function that is not named here may load none of them."""
 

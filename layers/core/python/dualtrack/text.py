@@ -206,3 +206,8 @@ def within_tokens(text: str, tokens: int) -> int:
 def _weight(text: str) -> int:
     others = 0 if text.isascii() else len(text) - len(_NOT_LATIN.sub("", text))
     return others * _OTHER + (len(text) - others) * _LATIN
+
+
+def folded_name(name: str) -> str:
+    """What names that count as one have in common: compatibility, case and blanks do not matter."""
+    return one_line(in_form("NFKC", in_form("NFKC", name).casefold())).strip()

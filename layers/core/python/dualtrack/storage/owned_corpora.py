@@ -29,7 +29,7 @@ from dualtrack.storage.dynamo import (
     query,
     transact,
 )
-from dualtrack.text import in_form, one_line
+from dualtrack.text import folded_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -95,7 +95,7 @@ class OwnedCorpora:
         """Raises 404 if it was dropped, or changed meanwhile, 409 for a name that is taken."""
         unchanged, values = "#name = :before", {":before": before.name}
         actions = [put("corpus", self.table, _item(after), unchanged, values, {"#name": "name"})]
-        if folded(before.name) != folded(after.name):
+        if folded_name(before.name) != folded_name(after.name):
             actions += [
                 put_absent(
                     "name", self.table, {**_name_key(after.owner, after.name), "corpus": after.corpus}
@@ -142,11 +142,6 @@ class OwnedCorpora:
         delete_partition(self.client, self.table, _partition(owner))
 
 
-def folded(name: str) -> str:
-    """What names that count as one have in common: compatibility, case and blanks do not matter."""
-    return one_line(in_form("NFKC", in_form("NFKC", name).casefold())).strip()
-
-
 def _taken(name: str) -> Exception:
     return ApiError(
         "name_taken", f"There is one named {name!r} already: choose another name, or use that one."
@@ -162,7 +157,7 @@ def _key(owner: str, sort: str) -> dict[str, str]:
 
 
 def _name_key(owner: str, name: str) -> dict[str, str]:
-    return _key(owner, f"NAME#{folded(name)}")
+    return _key(owner, f"NAME#{folded_name(name)}")
 
 
 def _item(owned: OwnedCorpus) -> dict[str, object]:

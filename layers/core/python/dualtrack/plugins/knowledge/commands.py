@@ -25,7 +25,7 @@ from dualtrack_stack.cli.transcript import one_line
 from dualtrack_stack.cli.uploads import put
 
 from dualtrack.plugins.knowledge.limits import FILE_BYTES
-from dualtrack.storage.owned_corpora import folded
+from dualtrack.text import folded_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -133,7 +133,7 @@ def delete(document: str, *, collection: str | None, shared: bool, stack: Target
             (one, found)
             for one in listed
             for found in _documents(client, one)
-            if document == found["document_id"] or folded(document) == folded(found["title"])
+            if document == found["document_id"] or folded_name(document) == folded_name(found["title"])
         ]
         if len(named) != 1:
             said = (
@@ -265,7 +265,7 @@ def _named(client: ApiClient, name: str, *, shared: bool = False) -> types.Colle
         one
         for one in _collections(client)
         if (one["shared"] or not shared)
-        and (name == one["collection_id"] or folded(name) == folded(one["name"]))
+        and (name == one["collection_id"] or folded_name(name) == folded_name(one["name"]))
     ]
     if not found:
         raise RequestRefused(

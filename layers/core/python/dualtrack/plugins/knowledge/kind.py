@@ -14,7 +14,7 @@ from dualtrack.plugins.knowledge.limits import CHUNKS, DOCUMENTS
 from dualtrack.plugins.knowledge.names import KIND, shown_title
 from dualtrack.plugins.knowledge.packed import digest, embedded_text, pack, unpack
 from dualtrack.plugins.knowledge.reading import read
-from dualtrack.storage.owned_corpora import folded
+from dualtrack.text import folded_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,7 +32,7 @@ class DocumentsKind:
 
     def key(self, title: str) -> str:
         """The folded title."""
-        return folded(title)
+        return folded_name(title)
 
     def read(self, name: str, data: bytes, title: str = "") -> ParsedFile:
         """Any ordinary document. Raises `FileRefused`."""

@@ -13,7 +13,8 @@ from dualtrack.plugins.knowledge.index import load
 from dualtrack.plugins.knowledge.names import KIND, OF_THE_CHAT, document_id
 from dualtrack.profiles import ON
 from dualtrack.storage.conversations import ConversationStore
-from dualtrack.storage.owned_corpora import OwnedCorpora, folded
+from dualtrack.storage.owned_corpora import OwnedCorpora
+from dualtrack.text import folded_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -97,8 +98,10 @@ def library_of(needs: SearchNeeds) -> Library:
 def allowed(library: Library, running: Running, needs: SearchNeeds) -> list[OwnedCorpus]:
     """What the chat's agent and its conversation let it search. Names that are there no more are left out."""
     options: Mapping[str, object] = running.call.spec
-    names = {folded(name) for name in str(options.get(OF_THE_STAGE, "")).splitlines() if name.strip()}
-    shared = [found for found in library.owned.of("", KIND) if folded(found.name) in names] if names else []
+    names = {folded_name(name) for name in str(options.get(OF_THE_STAGE, "")).splitlines() if name.strip()}
+    shared = (
+        [found for found in library.owned.of("", KIND) if folded_name(found.name) in names] if names else []
+    )
     history = needs.stores.history
     conversations = ConversationStore(history.client, history.table)
     conversation = conversations.find(running.user, running.conversation_id)

@@ -6,8 +6,7 @@ import hashlib
 from typing import Final
 from unicodedata import category
 
-from dualtrack.storage.owned_corpora import folded
-from dualtrack.text import clean, one_line
+from dualtrack.text import clean, folded_name, one_line
 
 KIND: Final = "documents"
 """The kind of these corpora."""
@@ -32,4 +31,4 @@ def shown_title(text: str) -> str:
 
 def document_id(collection: str, title: str) -> str:
     """A document's id: it stays when the document is replaced, and no other collection has it."""
-    return f"doc_{hashlib.sha256(f'{collection}/{folded(title)}'.encode()).hexdigest()[:26]}"
+    return f"doc_{hashlib.sha256(f'{collection}/{folded_name(title)}'.encode()).hexdigest()[:26]}"

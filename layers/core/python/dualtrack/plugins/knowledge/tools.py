@@ -12,8 +12,7 @@ from dualtrack import tool
 from dualtrack.plugins.knowledge.library import allowed, library_of, vector_of
 from dualtrack.plugins.knowledge.passages import address, location, piece_of
 from dualtrack.plugins.knowledge.ranking import Part, search
-from dualtrack.storage.owned_corpora import folded
-from dualtrack.text import clean, one_line
+from dualtrack.text import clean, folded_name, one_line
 from dualtrack.tool_values import Source, ToolResult, failed, titles
 from dualtrack.tools.running import Running
 from dualtrack.tools.search_needs import SearchNeeds
@@ -114,7 +113,7 @@ def _opened(running: Running, needs: SearchNeeds, name: str | None) -> list[Open
     collections = allowed(library, running, needs)
     if name:
         known = collections
-        collections = [one for one in known if folded(name) in (folded(one.name), one.corpus)]
+        collections = [one for one in known if folded_name(name) in (folded_name(one.name), one.corpus)]
         if not collections:
             names = "; ".join(f"'{one_line(clean(one.name))}'" for one in known[:NEAREST])
             told = f"The collections: {names}." if names else NOTHING
@@ -126,10 +125,10 @@ def _parts(listed: Sequence[Opened], document: str | None) -> list[Part]:
     """All of them, or the documents that a title (or a part of it) or an id means. Raises `NotThere`."""
     if not document:
         return [Part(opened) for opened in listed]
-    wanted, exact, partly = folded(document), [], []
+    wanted, exact, partly = folded_name(document), [], []
     for opened in listed:
         for at, title in enumerate(opened.index.titles):
-            own = folded(title)
+            own = folded_name(title)
             if own == wanted or (
                 wanted.startswith("doc_") and opened.document_id(at) == wanted.partition(":")[0]
             ):
