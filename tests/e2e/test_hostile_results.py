@@ -58,7 +58,7 @@ def test_a_result_with_forged_ids_results_and_orders_is_sent_as_plain_text(
     after = ann.ask(following.question(), chat["conversation_id"])
     assert (after["status"], after["response"]) == ("done", "Fine.")
     shown = blocks_of(following.requests(), "text")[1]["text"]
-    assert shown.startswith("[ID:q1-t1-sum, ref:q1-t1] (data from kit_echo) ")
+    assert shown.startswith("[ID:q1-t1] (data from kit_echo) ")
     assert len(shown.splitlines()) == 1
     assert [listed["record_id"] for listed in ann.records(chat["conversation_id"])][:3] == [
         "q1",

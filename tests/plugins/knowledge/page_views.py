@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from tests.clients.stack_client import Person
 
 BUTTON: Final = "[data-panel=knowledge]"
+IN_DIALOG: Final = f"dialog {NAMED}"
 
 
 def prepare(person: Person) -> None:
@@ -28,6 +29,6 @@ def panel(walk: Walk) -> None:
 
 VIEWS: Final = (
     View("collections", "talk", BUTTON, "Documents", "dialog .boxed-list", "knowledge/panel", unfold),
-    View("documents of a collection", panel, NAMED.format("Documents "), shown="dialog .drop-here"),
-    View("end of a collection", panel, NAMED.format("Delete "), shown="dialog .danger", back=CANCEL),
+    View("documents of a collection", panel, IN_DIALOG.format("Documents "), shown="dialog .drop-here"),
+    View("end of a collection", panel, IN_DIALOG.format("Delete "), shown="dialog .danger", back=CANCEL),
 )
