@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import httpx
 
@@ -30,7 +30,7 @@ def tell(ann: Person, script: Script) -> None:
     assert ann.http.delete(where).status_code == 204
 
 
-def _done(ann: Person, started: httpx.Response) -> dict[str, object]:
+def _done(ann: Person, started: httpx.Response) -> dict[str, Any]:
     url = started.json()["url"]
     wait_for(lambda: ann.get(url)["status"] in ("done", "failed"))
     job = dict(ann.get(url))
