@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-import unicodedata
 from typing import TYPE_CHECKING, Final
 
 import click
+from dualtrack.text import folded_name
 
 from dualtrack_stack.cli.client import RequestRefused
 from dualtrack_stack.cli.command import Exit, exit_codes, json_option, print_json, report, stack_options
@@ -107,7 +107,7 @@ def delete(stack: TargetOptions, title: str) -> None:
 
 def _of_title(documents: Sequence[answers.CorpusDocument], title: str) -> answers.CorpusDocument:
     """The one document with this title: exactly, else but for case, blanks and normal form."""
-    for form in (str, _folded):
+    for form in (str, folded_name):
         named = [document for document in documents if form(document["title"]) == form(title)]
         if len(named) == 1:
             return named[0]
@@ -119,10 +119,6 @@ def _of_title(documents: Sequence[answers.CorpusDocument], title: str) -> answer
     raise RequestRefused(
         404, "not_found", f"There is no course '{title}'; `dualtrack courses list` shows them", {}
     )
-
-
-def _folded(title: str) -> str:
-    return " ".join(unicodedata.normalize("NFKC", title).casefold().split())
 
 
 def _print_summary(job: answers.CorpusJob | None, refused: Sequence[tuple[str, str]]) -> None:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 import click
+from dualtrack.ids import made_at
 
 from dualtrack_stack.cli.aws.options import region_option
 from dualtrack_stack.cli.command import exit_codes, report, state_dir_option
@@ -31,6 +32,8 @@ _FUNCTION: Final = "OwnLogs"
 """How the log group of the project's tools is called in the stack's template; the rest is a number."""
 _LOOK_SECONDS: Final = 1.0
 _MINUTE: Final = 60_000
+_LONGEST_CALL: Final = 16 * _MINUTE
+"""Lambda's limit of a call is a quarter of an hour."""
 _PAGES: Final = 200
 _MOST_INDENT: Final = 20
 _STAGES: Final = ("staging", "prod")
@@ -64,7 +67,7 @@ def logs(
         now = int(time.time() * 1000)
         begun = now - (minutes or 15) * _MINUTE
         if chat_id and minutes is None:
-            begun = _moment_of(chat_id) - _MINUTE
+            begun = _before(chat_id)
         try:
             for call in read(client, group, begun, _secrets(), following=follow):
                 if not chat_id or call.chat == chat_id:
@@ -77,17 +80,21 @@ def logs(
 def read(
     client: Any, group: str, begun: int, secrets: Mapping[str, str], *, following: bool = False
 ) -> Iterator[LoggedCall]:
-    """The calls since a moment (milliseconds since 1970). ``following``: and those to come, without end."""
-    told: set[tuple[int, tuple[str, ...]]] = set()
+    """The calls since a moment (milliseconds since 1970). ``following``: and those to come, without end, each once it
+    has ended; a look goes no further back than a call may take."""
+    told: dict[str, int] = {}
     while True:
         for call in calls_of(_events(client, group, begun)):
-            key = (call.at, call.lines + tuple(failure.what for failure in call.failures))
-            if key not in told and (call.lines or call.failures):
-                told.add(key)
+            is_new = call.request not in told and (call.has_ended or not following)
+            if is_new and (call.lines or call.failures):
+                if call.request:
+                    told[call.request] = call.at
                 yield masked(call, secrets)
         if not following:
             return
         time.sleep(_LOOK_SECONDS)
+        begun = max(begun, int(time.time() * 1000) - _LONGEST_CALL)
+        told = {request: at for request, at in told.items() if at >= begun - _LONGEST_CALL}
 
 
 def where_tools_failed(stack: TargetOptions, chat: answers.Chat | None) -> Iterator[str]:
@@ -98,7 +105,7 @@ def where_tools_failed(stack: TargetOptions, chat: answers.Chat | None) -> Itera
     chat_id = chat["chat_id"]
     try:
         client, group = _of_local(stack.state_dir)
-        listed = list(read(client, group, _moment_of(chat_id) - _MINUTE, _secrets()))
+        listed = list(read(client, group, _before(chat_id), _secrets()))
     except Exception:  # noqa: BLE001 - a look that helps must not become the command's failure
         return
     failures = [failure for call in listed if call.chat == chat_id for failure in call.failures]
@@ -167,6 +174,6 @@ def _secrets() -> dict[str, str]:
     return {name: os.environ[name] for name in named if os.environ.get(name)}
 
 
-def _moment_of(chat_id: str) -> int:
-    """When a chat was made, in milliseconds since 1970: its id says so (`dualtrack.ids`)."""
-    return int(chat_id.partition("_")[2], 32) >> 80
+def _before(chat_id: str) -> int:
+    """A minute before a chat was made, in milliseconds since 1970: clocks differ."""
+    return int(made_at(chat_id) * 1_000) - _MINUTE

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-_BEGINS: Final = re.compile(r"START RequestId: (\S+)")
-_ENDS: Final = re.compile(r"(?:END|REPORT) RequestId: \S+")
+_PLATFORM: Final = re.compile(r"(START|END|REPORT) RequestId: (\S+)")
 _TRACEBACK: Final = "Traceback (most recent call last):"
 _FRAME: Final = re.compile(r'\s*File "(?P<path>[^"]+)", line (?P<line>\d+), in (?P<name>.+)')
 _CODE: Final = re.compile(r"(?:.*/code|/var/task)/(?P<file>.+)")
@@ -47,9 +46,12 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class LoggedCall:
-    """A call of a function: when it began, its chat where a line names it, its lines, and what it failed with."""
+    """A call of a function: when it began, its chat where a line names it, its lines, and what it failed with.
+    ``request``: its id, which no other call has; ``has_ended``: whether its end is there."""
 
     at: int
+    request: str = ""
+    has_ended: bool = False
     chat: str = ""
     lines: tuple[str, ...] = ()
     failures: tuple[Failure, ...] = ()
@@ -81,35 +83,33 @@ def masked(call: LoggedCall, secrets: Mapping[str, str]) -> LoggedCall:
 
 
 def _calls_of_stream(events: Sequence[LogEvent]) -> Iterator[LoggedCall]:
-    begun: int | None = None
-    texts: list[str] = []
+    call, texts = LoggedCall(0), []
     for event in events:
-        mark = _platform(event.text)
+        mark, request = _platform(event.text)
         if mark == "start":
             if texts:
-                yield _call(begun if begun is not None else event.at, texts)
-            begun, texts = event.at, []
+                yield _told(call, texts)
+            call, texts = LoggedCall(event.at, request), []
         elif mark == "end":
-            if begun is not None or texts:
-                yield _call(begun if begun is not None else event.at, texts)
-            begun, texts = None, []
+            yield _told(replace(call, at=call.at or event.at, request=request, has_ended=True), texts)
+            call, texts = LoggedCall(0), []
         elif mark != "other":
-            begun = event.at if begun is None else begun
+            call = replace(call, at=call.at or event.at)
             texts += _said(event.text)
     if texts:
-        yield _call(begun or 0, texts)
+        yield _told(call, texts)
 
 
-def _platform(text: str) -> str:
-    """``start``, ``end`` or ``other`` for a line of the platform, else empty."""
-    if _BEGINS.match(text):
-        return "start"
-    if _ENDS.match(text):
-        return "end" if text.startswith("END") else "other"
-    kind = str(_object(text).get("type", ""))
+def _platform(text: str) -> tuple[str, str]:
+    """``start``, ``end`` or ``other`` for a line of the platform, else empty; and the request's id."""
+    if match := _PLATFORM.match(text):
+        return {"START": "start", "END": "end"}.get(match[1], "other"), match[2]
+    entry = _object(text)
+    kind, record = str(entry.get("type", "")), entry.get("record")
     if not kind.startswith("platform."):
-        return ""
-    return {"platform.start": "start", "platform.report": "end"}.get(kind, "other")
+        return "", ""
+    request = str(record.get("requestId", "")) if isinstance(record, dict) else ""
+    return {"platform.start": "start", "platform.report": "end"}.get(kind, "other"), request
 
 
 def _said(text: str) -> list[str]:
@@ -130,7 +130,8 @@ def _said(text: str) -> list[str]:
     return lines
 
 
-def _call(at: int, texts: Sequence[str]) -> LoggedCall:
+def _told(call: LoggedCall, texts: Sequence[str]) -> LoggedCall:
+    """The call with its lines."""
     lines: list[str] = []
     failures: list[Failure] = []
     rest = iter(texts)
@@ -146,7 +147,7 @@ def _call(at: int, texts: Sequence[str]) -> LoggedCall:
             trace.append(deeper)
         failures.append(_failure(trace, what))
     chat = next((match[0] for line in lines if (match := _CHAT.search(line))), "")
-    return LoggedCall(at, chat, tuple(lines), tuple(failures))
+    return replace(call, chat=chat, lines=tuple(lines), failures=tuple(failures))
 
 
 def _failure(trace: Sequence[str], what: str) -> Failure:

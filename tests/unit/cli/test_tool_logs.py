@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import pytest
-from dualtrack_stack.cli.log_commands import _moment_of, read, shown
+from dualtrack.ids import made_at
+from dualtrack_stack.cli import log_commands
+from dualtrack_stack.cli.log_commands import read, shown
 from dualtrack_stack.cli.tool_logs import LogEvent, calls_of, masked
 
 CHAT = "ch_01k8gnf8mdkk0l2qo8ijin0hs7"
@@ -143,4 +146,35 @@ def test_a_call_may_go_on_over_pages() -> None:
 
 
 def test_a_chats_id_says_when_it_was_made() -> None:
-    assert _moment_of(CHAT) // 100_000_000 == 17958  # 2026-11-28
+    assert int(made_at(CHAT) * 1_000) // 100_000_000 == 17958  # 2026-11-28
+
+
+def test_each_call_is_followed_to_its_end_and_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where its beginning is too old to be read again."""
+    now = int(time.time() * 1_000)
+    first = events("START RequestId: r", "one", at=now)
+    later = events(
+        "two", "END RequestId: r", "START RequestId: s", "three", "END RequestId: s", at=now + 1_000
+    )
+    looks = iter(
+        [
+            first,
+            [*first, *later],
+            later,
+            [*later, *events("START RequestId: t", "END RequestId: t", at=now + 2_000)],
+        ]
+    )
+
+    class Growing(Logs):
+        def filter_log_events(self, **asked: Any) -> dict[str, Any]:
+            look = next(looks, None)
+            if look is None:
+                raise KeyboardInterrupt
+            self.pages = (look,)
+            return super().filter_log_events(**asked)
+
+    monkeypatch.setattr(log_commands, "_LOOK_SECONDS", 0)
+    told: list[tuple[str, ...]] = []
+    with pytest.raises(KeyboardInterrupt):
+        told.extend(call.lines for call in read(Growing(), "group", 5, {}, following=True))
+    assert told == [("one", "two"), ("three",)]

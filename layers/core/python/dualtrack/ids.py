@@ -212,6 +212,11 @@ def sortable() -> str:
     return _digits((time.time_ns() // 1_000_000 << 80) | secrets.randbits(80))
 
 
+def made_at(sortable_id: str) -> float:
+    """The reverse, of an id such as ``ch_…``: epoch seconds of the moment in it."""
+    return (int(sortable_id.partition("_")[2], 32) >> 80) / 1_000
+
+
 def _digits(number: int) -> str:
     digits = []
     for _ in range(26):

@@ -356,9 +356,8 @@ def _credit_lines(evidence: Evidence) -> Iterator[ReceiptLine]:
     records = {record.record_id: record for record in evidence.records if record.call}
     calls = [(turn.number, call) for turn in evidence.turns for call in turn.calls]
     pays_tools = charged and chat.status != "failed" and chat.stop != "refusal"
-    ran = {call.id for call in _begun(evidence)}
-    free = uncharged(evidence.records)
-    charged_for = [call for call in _begun(evidence) if call.id not in free]
+    begun, free = _begun(evidence), uncharged(evidence.records)
+    ran, charged_for = {call.id for call in begun}, [call for call in begun if call.id not in free]
     prices = price_calls([call.price_class for call in charged_for])
     price_of = {call.id: price for call, price in zip(charged_for, prices, strict=True)}
     for number, call in calls:

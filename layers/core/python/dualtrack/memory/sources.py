@@ -45,17 +45,18 @@ def unused_sources(records: Iterable[Record], question: str, answer: str) -> tup
         for source in record.call.sources if record.call else ():
             texts = passages.setdefault((source.title, source.url), [])
             texts += [record.content[start:end] for start, end in source.passages]
-    returned = returned_sources(listed)
-    texts = [passages[source.title, source.url] for source in returned]
-    used = used_sources(question, answer, [source.title for source in returned], texts)
+    if not any(passages.values()):
+        return ()
+    returned = [(source.title, source.url) for source in returned_sources(listed)]
+    titles, texts_of = [title for title, _ in returned], [passages[source] for source in returned]
+    used = used_sources(question, answer, titles, texts_of)
     if answer.strip() and not used:
-        used = frozenset(_firsts(listed, [(source.title, source.url) for source in returned]))
+        best = {(source.title, source.url) for source in _best_of_each(listed)}
+        used = frozenset(place for place, source in enumerate(returned) if source in best)
     return tuple(place for place in range(len(returned)) if place not in used)
 
 
-def _firsts(records: Iterable[Record], returned: list[tuple[str, str]]) -> Iterator[int]:
-    """The places of the best source of each result."""
+def _best_of_each(records: Iterable[Record]) -> Iterator[Source]:
+    """The best source of each result."""
     for record in records:
-        for source in record.call.sources[:1] if record.call else ():
-            if (source.title, source.url) in returned:
-                yield returned.index((source.title, source.url))
+        yield from record.call.sources[:1] if record.call else ()

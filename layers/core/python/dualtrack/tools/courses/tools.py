@@ -69,12 +69,11 @@ def get_course_outline(
     index = needs.courses.index()
     if index is None:
         return ToolResult(NO_COURSES)
-    title = _title(needs.courses, index, course_name)
+    title, near = _meant(needs.courses, index, course_name)
     course = index.course(title) if title else None
     if course is None:
-        titles = _nearest(needs.courses, index, course_name)
-        outlines = (_outline(near) for near in map(index.course, titles) if near)
-        return _of_no_course(course_name, titles, "Their outlines:\n\n" + "\n\n".join(outlines))
+        outlines = (_outline(found) for found in map(index.course, near) if found)
+        return _of_no_course(course_name, near, "Their outlines:\n\n" + "\n\n".join(outlines))
     return ToolResult(_outline(course), sources=(Source(course.title, course.link),))
 
 
@@ -86,11 +85,10 @@ def find(
     index = library.index()
     if index is None:
         return ToolResult(NO_COURSES)
-    title = _title(library, index, course_name) if course_name else None
+    title, alike = _meant(library, index, course_name) if course_name else (None, ())
     if course_name and title is None:
         found = find(library, query, None, lesson_number)
-        text = f"The search in all courses:\n\n{found.content}"
-        told = _of_no_course(course_name, _nearest(library, index, course_name), text)
+        told = _of_no_course(course_name, alike, f"The search in all courses:\n\n{found.content}")
         shift = len(told.content) - len(found.content)
         sources = tuple(_moved(source, shift) for source in found.sources)
         return replace(found, content=told.content, sources=sources, charged=False)
@@ -103,22 +101,19 @@ def find(
     return replace(_found(hits), left_out=left_out)
 
 
-def _title(library: CourseLibrary, index: CourseIndex, name: str) -> str | None:
-    """The title that a name means; embeds the name only if words do not decide."""
+def _meant(library: CourseLibrary, index: CourseIndex, name: str) -> tuple[str | None, tuple[str, ...]]:
+    """The title that a name means, else the nearest titles; embeds the name only if words do not decide."""
     name = _cleaned(name)
-    return resolve(index, name, settings=library.settings) or resolve(
-        index, name, library.vector(index, name), library.settings
-    )
+    if title := resolve(index, name, settings=library.settings):
+        return title, ()
+    vector = library.vector(index, name)
+    title = resolve(index, name, vector, library.settings)
+    return title, () if title else nearest(index, name, vector, library.settings)
 
 
 def _moved(source: Source, characters: int) -> Source:
     """A source whose result stands behind further text."""
     return replace(source, passages=tuple((a + characters, b + characters) for a, b in source.passages))
-
-
-def _nearest(library: CourseLibrary, index: CourseIndex, name: str) -> tuple[str, ...]:
-    name = _cleaned(name)
-    return nearest(index, name, library.vector(index, name), library.settings)
 
 
 def _of_no_course(name: str, titles: Sequence[str], text: str) -> ToolResult:
