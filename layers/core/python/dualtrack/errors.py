@@ -27,7 +27,7 @@ _DeltaWriteError              streaming/delta_writer.py: events could not be wri
 _TooManyError                 chat/pause_chat.py: too many chats wait for decisions, or one did too often
 FileRefused                   corpora/kinds.py: a file of a job is refused
 DocumentRefused               tools/courses/values.py: a document cannot become a course
-BadIndex                      tools/courses/index.py: bytes that are not an index of this format
+BadIndex                      knowledge/array_file.py: bytes that are not an index of this format
 BrokenImage                   image_structure.py: bytes that are no image of their type
 TooMuchWork                   bounded_schema.py: a schema needs more work than any honest one
 SearchError                   tools/documentation/values.py: the base of the documentation search's errors

@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from dualtrack.knowledge.array_file import BadIndex
 from dualtrack.knowledge.keywords import keyword_scores
 from dualtrack.knowledge.postings import postings_of
 from dualtrack.knowledge.vectors import cosines
 from dualtrack.tools.courses.chunking import chunks_of
 from dualtrack.tools.courses.documents import parse
-from dualtrack.tools.courses.index import BadIndex, build, load, save
+from dualtrack.tools.courses.index import build, load, save
 from dualtrack.tools.courses.names import resolve
 from dualtrack.tools.courses.ranking import search
 from dualtrack.tools.courses.settings import CourseSettings

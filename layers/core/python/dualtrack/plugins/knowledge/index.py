@@ -1,24 +1,18 @@
 """The index of a collection's version: its documents, chunks, words and vectors in one object that is used without
-parsing, as that of the courses is (`dualtrack.tools.courses.index`).
-
-    8 bytes     DTDOCUM1
-    4 bytes     length of the header
-    header      JSON: model, documents, paths of headings, the rule of words, each array's type, shape and offset
-    arrays      each at a multiple of 64
+parsing (`dualtrack.knowledge.array_file`). Its header has the model, documents, paths of headings, the rule of words.
 
 Words that another rule has found (`dualtrack.knowledge.words.RULE`) are found anew when the object is read.
 """
 
 from __future__ import annotations
 
-import json
 import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from dualtrack.codec import dump
+from dualtrack.knowledge.array_file import BadIndex, array_in, header_of, joined
 from dualtrack.knowledge.postings import Postings, postings_of
 from dualtrack.knowledge.vectors import quantised
 from dualtrack.knowledge.words import RULE
@@ -33,13 +27,8 @@ if TYPE_CHECKING:
     Array = NDArray[Any]
 
 _MAGIC: Final = b"DTDOCUM1"
-_ALIGNED: Final = 64
 _ARRAYS: Final = ("texts", "text_ends", "firsts", "paths", "pages")
 _WORD_ARRAYS: Final = ("vocabulary", "vocabulary_ends", "firsts", "chunks", "counts", "lengths")
-
-
-class BadIndex(ValueError):
-    """The bytes are not an index in this format."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,23 +112,12 @@ def save(index: DocumentIndex) -> bytes:
     arrays |= {f"words.{name}": getattr(index.postings, name) for name in _WORD_ARRAYS}
     if index.vectors is not None:
         arrays["vectors"] = index.vectors
-    listed, at = {}, 0
-    for name, array in arrays.items():
-        listed[name] = [array.dtype.str, list(array.shape), at]
-        at += -(-array.nbytes // _ALIGNED) * _ALIGNED
     told = {"model": index.model, "rule": RULE, "titles": index.titles, "kinds": index.kinds}
-    header = dump({**told, "headings": index.headings, "arrays": listed}).encode()
-    start = _MAGIC + struct.pack("<I", len(header)) + header
-    parts = [start, b"\0" * (-len(start) % _ALIGNED)]
-    for array in arrays.values():
-        parts += [array.tobytes(), b"\0" * (-array.nbytes % _ALIGNED)]
-    return b"".join(parts)
+    return joined(_MAGIC, {**told, "headings": index.headings}, arrays)
 
 
 def load(data: bytes) -> DocumentIndex:
     """The index in an object; it keeps the bytes. Raises `BadIndex`."""
-    if not data.startswith(_MAGIC):
-        raise BadIndex("not an index in this format")
     try:
         return _read(data)
     except (KeyError, TypeError, ValueError, struct.error) as error:
@@ -147,15 +125,10 @@ def load(data: bytes) -> DocumentIndex:
 
 
 def _read(data: bytes) -> DocumentIndex:
-    (size,) = struct.unpack_from("<I", data, len(_MAGIC))
-    start = len(_MAGIC) + 4
-    header = json.loads(data[start : start + size])
-    first = -(-(start + size) // _ALIGNED) * _ALIGNED
+    header, first = header_of(_MAGIC, data)
 
     def array(name: str) -> Array:
-        kind, shape, at = header["arrays"][name]
-        count = int(np.prod(shape, dtype=np.int64))
-        return np.frombuffer(data, np.dtype(kind), count, first + at).reshape(shape)
+        return array_in(data, header, first, name)
 
     index = DocumentIndex(
         titles=tuple(header["titles"]),

@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.errors import Gone
+from dualtrack.knowledge.array_file import HEADER, arrays_begin
 from dualtrack.plugins.knowledge.documents import Chunk
 from dualtrack.plugins.knowledge.passages import PIECE, piece_of
 
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from dualtrack.plugins.knowledge.passages import Piece
     from dualtrack.storage.corpora import CorpusStore
 
-_START: Final = 12
-_ALIGNED: Final = 64
 _READ_AT_ONCE: Final = 1 << 20
 _MOST_CHUNKS: Final = PIECE // 10
 """Chunks of a piece; shorter ones than ten characters make it shorter than it could be."""
@@ -51,12 +50,12 @@ def piece_in(corpora: CorpusStore, collection: str, title: str, begin: int) -> P
         return corpora.index_part(collection, published.version, start, end) if end > start else b""
 
     start = read(0, _READ_AT_ONCE)
-    (size,) = struct.unpack_from("<I", start, _START - 4)
-    head = start[_START : _START + size] + read(len(start), _START + size)
+    (size,) = struct.unpack_from("<I", start, HEADER - 4)
+    head = start[HEADER : HEADER + size] + read(len(start), HEADER + size)
     header = json.loads(head)
     if title not in header["titles"]:
         raise Gone(collection)
-    numbers = _numbers(header["arrays"], -(-(_START + size) // _ALIGNED) * _ALIGNED, read)
+    numbers = _numbers(header["arrays"], arrays_begin(size), read)
     at = header["titles"].index(title)
     first, end = numbers("firsts", at, at + 2)
     rows = range(first, end)

@@ -1,19 +1,13 @@
 """The index of a version: catalogue, chunks, their words and vectors, in one object that is used without parsing.
 
-Designed for 40,000 chunks in a function's memory: everything that grows with the chunks is an array over the object's
-own bytes, and a text is decoded only when it is shown. Little-endian; no pickle.
-
-    8 bytes     DTCOURS1
-    4 bytes     length of the header
-    header      JSON: model, catalogue, the rule of words, and each array's type, shape and offset
-    arrays      each at a multiple of 64
+Designed for 40,000 chunks in a function's memory: a text is decoded only when it is shown. The object is that of
+`dualtrack.knowledge.array_file`; its header has the model, the catalogue and the rule of words.
 
 Words that another rule has found (`dualtrack.knowledge.words.RULE`) are found anew when the object is read.
 """
 
 from __future__ import annotations
 
-import json
 import struct
 from dataclasses import dataclass
 from itertools import pairwise
@@ -21,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from dualtrack.codec import decode, dump
+from dualtrack.codec import decode
+from dualtrack.knowledge.array_file import BadIndex, array_in, header_of, joined
 from dualtrack.knowledge.postings import Postings, postings_of
 from dualtrack.knowledge.vectors import quantised
 from dualtrack.knowledge.words import RULE
@@ -35,17 +30,12 @@ if TYPE_CHECKING:
     Array = NDArray[Any]
 
 _MAGIC: Final = b"DTCOURS1"
-_ALIGNED: Final = 64
 _NO_LESSON: Final = -1
 _NOT_ASCII: Final = 0x80
 """Words of bytes below it are the same by every rule."""
 
 _CHUNK_ARRAYS: Final = ("texts", "text_ends", "courses", "lessons", "places")
 _WORD_ARRAYS: Final = ("vocabulary", "vocabulary_ends", "firsts", "chunks", "counts", "lengths")
-
-
-class BadIndex(ValueError):
-    """The bytes are not an index in this format."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,18 +126,8 @@ def save(index: CourseIndex) -> bytes:
     if index.vectors is not None and index.title_vectors is not None:
         # the chunks' vectors come last, so that a reader can leave them out
         arrays |= {"title_vectors": index.title_vectors, "vectors": index.vectors}
-    listed, at = {}, 0
-    for name, array in arrays.items():
-        listed[name] = [array.dtype.str, list(array.shape), at]
-        at += _padded(array.nbytes)
-    header = dump(
-        {"model": index.model, "rule": RULE, "catalogue": index.catalogue, "arrays": listed}
-    ).encode()
-    start = _MAGIC + struct.pack("<I", len(header)) + header
-    parts = [start, b"\0" * (-len(start) % _ALIGNED)]
-    for array in arrays.values():
-        parts += [array.tobytes(), b"\0" * (-array.nbytes % _ALIGNED)]
-    return b"".join(parts)
+    told = {"model": index.model, "rule": RULE, "catalogue": index.catalogue}
+    return joined(_MAGIC, told, arrays)
 
 
 def load(data: bytes, vector_index: str = "") -> CourseIndex:
@@ -161,31 +141,16 @@ def load(data: bytes, vector_index: str = "") -> CourseIndex:
 
 def head(data: bytes) -> int:
     """How many bytes of an object come before its chunks' vectors; 0 if it has none."""
-    header, first = _header(data)
+    header, first = header_of(_MAGIC, data)
     _, shape, at = header["arrays"].get("vectors", ("", [0], 0))
     return first + at if shape[0] else 0
 
 
-def _padded(size: int) -> int:
-    return -(-size // _ALIGNED) * _ALIGNED
-
-
-def _header(data: bytes) -> tuple[dict[str, Any], int]:
-    """The header, and the offset of the arrays."""
-    if not data.startswith(_MAGIC):
-        raise BadIndex("not an index in this format")
-    (size,) = struct.unpack_from("<I", data, len(_MAGIC))
-    start = len(_MAGIC) + 4
-    return json.loads(data[start : start + size]), _padded(start + size)
-
-
 def _read(data: bytes, vector_index: str) -> CourseIndex:
-    header, first = _header(data)
+    header, first = header_of(_MAGIC, data)
 
     def array(name: str) -> Array:
-        kind, shape, at = header["arrays"][name]
-        count = int(np.prod(shape, dtype=np.int64))
-        return np.frombuffer(data, np.dtype(kind), count, first + at).reshape(shape)
+        return array_in(data, header, first, name)
 
     has_vectors = "vectors" in header["arrays"]
     postings = Postings(**{name: array(name) for name in _WORD_ARRAYS})

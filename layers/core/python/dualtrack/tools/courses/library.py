@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Final
 from botocore.exceptions import BotoCoreError, ClientError
 
 from dualtrack.errors import Degraded, Gone
+from dualtrack.knowledge.array_file import BadIndex
 from dualtrack.storage.vector_indexes import MAX_NEAREST, index_name
 from dualtrack.tools.courses import vector_index
-from dualtrack.tools.courses.index import BadIndex, load
+from dualtrack.tools.courses.index import load
 from dualtrack.tools.courses.settings import DEFAULT
 
 if TYPE_CHECKING:
