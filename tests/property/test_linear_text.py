@@ -253,6 +253,7 @@ READERS: Final[Mapping[str, Callable[[str], Any]]] = MappingProxyType(
         "clean": text.clean,
         "readable": text.readable,
         "in_form": partial(text.in_form, "NFKC"),
+        "folded_name": text.folded_name,
         "estimate_tokens": text.estimate_tokens,
         "cautious_tokens": text.cautious_tokens,
         "within_tokens": lambda content: text.within_tokens(content, len(content) // 5),

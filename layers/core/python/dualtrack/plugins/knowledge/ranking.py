@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from dualtrack.knowledge.fusion import ranked, reciprocal_rank_scores
+from dualtrack.knowledge.best_rows import best_rows
 from dualtrack.knowledge.scripts import knows, least_cosine
 from dualtrack.knowledge.vectors import comparable, cosines
 from dualtrack.tools.courses.settings import DEFAULT
@@ -69,7 +69,8 @@ def search(
     meaning = np.concatenate([scores for scores, _ in near])
     is_close = np.concatenate([close for _, close in near])
     has_meaning = bool(meaning.any())
-    best = _fused([words, meaning] if has_meaning else [words])
+    rankings = [words, meaning] if has_meaning else [words]
+    best = best_rows(rankings, DEFAULT.depth, DEFAULT.meaning_weight, DEFAULT.rrf_k)
     ends = np.cumsum([len(own) for own in rows])
     places = []
     for at in best:
@@ -95,22 +96,3 @@ def _meaning(part: Part, rows: Array, vectors: dict[str, bytes | None]) -> tuple
 
 def _share(place: Place, query: str) -> float:
     return float(place.opened.index.postings.shares(query, np.array([place.row]))[0])
-
-
-def _fused(rankings: list[Array]) -> list[int]:
-    """The positions of the first `DEFAULT.depth` of each ranking, best first."""
-    positions = sorted({int(at) for scores in rankings for at in _first(scores)})
-    if not positions:
-        return []
-    words, *others = (scores[positions].tolist() for scores in rankings)
-    repeated = [scores for scores in others for _ in range(DEFAULT.meaning_weight)]
-    return [positions[at] for at in ranked(reciprocal_rank_scores([words, *repeated], DEFAULT.rrf_k))]
-
-
-def _first(scores: Array) -> Array:
-    """The positions of the best scores above 0; ties in order."""
-    above = np.flatnonzero(scores > 0)
-    if len(above) > DEFAULT.depth:
-        least = np.partition(scores[above], len(above) - DEFAULT.depth)[len(above) - DEFAULT.depth]
-        above = above[scores[above] >= least]
-    return above[np.argsort(-scores[above], kind="stable")][: DEFAULT.depth]

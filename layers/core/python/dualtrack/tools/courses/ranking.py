@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dualtrack.knowledge.fusion import ranked, reciprocal_rank_scores
+from dualtrack.knowledge.best_rows import best_rows
 from dualtrack.knowledge.scripts import knows, least_cosine
 from dualtrack.knowledge.vectors import comparable, cosines
 from dualtrack.tools.courses.settings import DEFAULT
@@ -42,7 +42,10 @@ def search(
     is_known = settings.ranking != "keywords" and knows(index.model, query)
     meaning = _by_meaning(index, rows, query_vector, near) if is_known else None
     rankings = _rankings(index, rows, query, meaning, settings)
-    best = _fused(rankings, settings)[: settings.limit] if len(rows) else []
+    ordered = (
+        best_rows(rankings, settings.depth, settings.meaning_weight, settings.rrf_k) if len(rows) else []
+    )
+    best = ordered[: settings.limit]
     if meaning is not None:
         best = _near(index, rows, query, meaning, best, settings.least_words)
     chunks = [index.chunk(int(rows[at])) for at in best]
@@ -85,19 +88,6 @@ def _by_meaning(
     return cosines(index.vectors if whole else index.vectors[rows], query_vector) + 1
 
 
-def _fused(rankings: list[Array], settings: CourseSettings) -> list[int]:
-    """The positions of the best rows of all rankings, best first; ties in the order of the corpus."""
-    firsts = {int(at) for scores in rankings for at in _first(scores, settings.depth)}
-    positions = sorted(firsts)
-    if not positions:
-        return []
-    if len(rankings) == 1:
-        return [positions[at] for at in ranked(rankings[0][positions].tolist())]
-    words, meaning = (scores[positions].tolist() for scores in rankings)
-    fused = reciprocal_rank_scores([words, *[meaning] * settings.meaning_weight], settings.rrf_k)
-    return [positions[at] for at in ranked(fused)]
-
-
 def _near(
     index: CourseIndex, rows: Array, query: str, meaning: Array, best: list[int], least_words: float
 ) -> list[int]:
@@ -105,15 +95,3 @@ def _near(
     close = meaning[best] >= 1 + least_cosine(index.model)
     shares = index.postings.shares(query, rows[best]) >= least_words
     return [at for at, is_near in zip(best, (close | shares).tolist(), strict=True) if is_near]
-
-
-def _first(scores: Array, depth: int) -> Array:
-    """The positions of the best scores above 0; ties in order."""
-    best = np.argsort(-scores, kind="stable")[:depth] if len(scores) <= depth else _partitioned(scores, depth)
-    return best[scores[best] > 0]
-
-
-def _partitioned(scores: Array, depth: int) -> Array:
-    least = np.partition(scores, len(scores) - depth)[len(scores) - depth]
-    above, equal = np.flatnonzero(scores > least), np.flatnonzero(scores == least)
-    return np.concatenate((above, equal[: depth - len(above)]))
