@@ -5,17 +5,20 @@
     header      JSON: what the format says, and each array's type, shape and offset
     arrays      each at a multiple of 64
 
-Little-endian; no pickle. Whoever reads a part of such an object needs no numpy: `arrays_begin` and the header's
-``arrays`` say where it is.
+Little-endian; no pickle. Whoever reads a part of such an object needs no numpy: `dualtrack.knowledge.array_layout` and
+the header's ``arrays`` say where it is.
 """
 
 from __future__ import annotations
 
 import json
 import struct
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from dualtrack.codec import dump
+from dualtrack.knowledge.array_layout import ALIGNED, HEADER, arrays_begin, padded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,23 +27,9 @@ if TYPE_CHECKING:
 
     Array = NDArray[Any]
 
-HEADER: Final = 12
-"""Where the header begins."""
-_ALIGNED: Final = 64
-
 
 class BadIndex(ValueError):
     """The bytes are not an index of this format."""
-
-
-def padded(size: int) -> int:
-    """The next multiple of 64."""
-    return -(-size // _ALIGNED) * _ALIGNED
-
-
-def arrays_begin(header: int) -> int:
-    """Where the arrays begin, whose offsets count from there, behind a header of this length."""
-    return padded(HEADER + header)
 
 
 def joined(magic: bytes, told: Mapping[str, Any], arrays: Mapping[str, Array]) -> bytes:
@@ -51,9 +40,9 @@ def joined(magic: bytes, told: Mapping[str, Any], arrays: Mapping[str, Array]) -
         at += padded(array.nbytes)
     header = dump({**told, "arrays": listed}).encode()
     start = magic + struct.pack("<I", len(header)) + header
-    parts = [start, b"\0" * (-len(start) % _ALIGNED)]
+    parts = [start, b"\0" * (-len(start) % ALIGNED)]
     for array in arrays.values():
-        parts += [array.tobytes(), b"\0" * (-array.nbytes % _ALIGNED)]
+        parts += [array.tobytes(), b"\0" * (-array.nbytes % ALIGNED)]
     return b"".join(parts)
 
 
@@ -68,8 +57,6 @@ def header_of(magic: bytes, data: bytes) -> tuple[dict[str, Any], int]:
 
 def array_in(data: bytes, header: Mapping[str, Any], first: int, name: str) -> Array:
     """An array of an object, over its bytes."""
-    import numpy as np  # noqa: PLC0415 - the API, which reads parts, has none
-
     kind, shape, at = header["arrays"][name]
     count = int(np.prod(shape, dtype=np.int64))
     return np.frombuffer(data, np.dtype(kind), count, first + at).reshape(shape)

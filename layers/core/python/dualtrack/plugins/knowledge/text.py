@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.errors import Gone
-from dualtrack.knowledge.array_file import HEADER, arrays_begin
+from dualtrack.knowledge.array_layout import HEADER, arrays_begin
 from dualtrack.plugins.knowledge.documents import Chunk
 from dualtrack.plugins.knowledge.passages import PIECE, piece_of
 
