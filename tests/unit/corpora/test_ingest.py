@@ -9,8 +9,10 @@ import pytest
 from dualtrack.corpora.courses import CoursesKind
 from dualtrack.corpora.ingest import NotEmbedded
 from dualtrack.corpora.jobs import MAX_TRIES
+from dualtrack.corpora.plan import plan
 from dualtrack.errors import Gone
-from dualtrack.storage.corpus_jobs import CLEAN_AFTER
+from dualtrack.storage.corpora import StoredDocument
+from dualtrack.storage.corpus_jobs import CLEAN_AFTER, Job
 from dualtrack.storage.vector_indexes import index_name
 from dualtrack.tools.courses.index import load, save
 from dualtrack.tools.courses.library import CourseLibrary
@@ -83,6 +85,28 @@ def test_reset_keeps_only_the_files_and_a_removal_removes_one_course() -> None:
     world.run(world.begin({}, reset=True))
     assert world.titles() == []
     assert search(world.index(), "wind") == ()
+
+
+def test_titles_that_differ_in_case_and_form_are_one_course() -> None:
+    world = CorpusWorld()
+    world.run(world.begin({"a.txt": A, "b.txt": B}))
+    job = world.run(
+        world.begin({"c.txt": course("ＢＡＫＩＮＧ", "Rye is dark."), "d.txt": course("baking", "Oats.")})
+    )
+    assert dict(job.outcomes) == {"1": "replaced"}
+    assert [file.reason for file in world.files(job).values() if file.state == "refused"] == [
+        "has the title of c.txt, 'baking': titles must differ"
+    ]
+    assert world.titles() == ["Sailing", "ＢＡＫＩＮＧ"]
+    world.run(world.begin({}, remove=["Baking"]))
+    assert world.titles() == ["Sailing"], "the course that a removal names may have been spelt anew meanwhile"
+
+
+def test_of_courses_that_were_two_before_a_removal_takes_the_one_it_names() -> None:
+    base = [StoredDocument(title, "1", "a.txt", {}, 0) for title in ("Baking", "baking")]
+    job = Job(CORPUS, "jb_1", "u", 0, remove=("baking",))
+    made = plan(base, job, [], 1, CoursesKind().key)
+    assert [entry.document.title for entry in made.documents] == ["Baking"]
 
 
 def _docx(parts: dict[str, bytes]) -> bytes:

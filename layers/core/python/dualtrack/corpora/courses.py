@@ -13,6 +13,7 @@ import numpy as np
 from dualtrack import codec
 from dualtrack.codec import dump, stored
 from dualtrack.corpora.kinds import FileRefused, IndexedDocument, ParsedFile
+from dualtrack.text import folded_name
 from dualtrack.tools.courses import values, vector_index
 from dualtrack.tools.courses.chunking import chunks_of
 from dualtrack.tools.courses.documents import read_document
@@ -47,8 +48,8 @@ class CoursesKind:
     most_documents: int = field(default=0, init=False)
 
     def key(self, title: str) -> str:
-        """A course's title is exact."""
-        return title
+        """Titles that differ in compatibility, case and blanks alone are one course."""
+        return folded_name(title)
 
     def read(self, name: str, data: bytes, title: str = "") -> ParsedFile:  # noqa: ARG002 - the file has it
         """A course. Raises `FileRefused`."""

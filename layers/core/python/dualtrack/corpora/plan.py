@@ -53,11 +53,14 @@ def plan(
     A document with the same title and content as a file does not change; one with the same title and other content is
     replaced at its position; new documents come last, in the order of their files. Nothing of the current version is
     lost except what the job replaces or removes. Titles are compared by their ``key``; a file that replaces a document
-    of another title takes its place, and also that of the document of its own title.
+    of another title takes its place, and also that of the document of its own title. What is removed is the document of
+    exactly that title; where it has become another spelling meanwhile, that one.
     """
     read = {key(file.title): file for file in files if file.state == "read"}
     gives_way = {key(file.replaces): key(file.title) for file in read.values() if file.replaces}
-    gone = {key(title) for title in job.remove}
+    exact = {document.title for document in base}
+    gone = set(job.remove) & exact
+    gone_since = {key(title) for title in job.remove if title not in exact}
     outcomes: dict[str, Outcome] = {}
     planned: list[PlannedDocument] = []
     placed: set[str] = set()
@@ -67,7 +70,8 @@ def plan(
         file = read.pop(title, None)
         if file is None:
             is_replaced = own in placed or own in gives_way
-            if not is_replaced and not job.reset and own not in gone:
+            is_gone = document.title in gone or own in gone_since
+            if not (is_replaced or is_gone or job.reset):
                 planned.append(PlannedDocument(document))
             continue
         placed.add(title)
