@@ -39,6 +39,7 @@ APART: Final = frozenset(
         "test_reload",
         "test_restart",
         "test_restore",
+        "test_stdio_servers",
     }
 )
 """The end-to-end files that do not use the shared stack."""

@@ -47,6 +47,7 @@ MAX_BYTES: Final = 1_000_000
 _AT_LINE: Final = re.compile(r"at line (\d+)")
 _MAX_COST: Final = declared()["DUALTRACK_MAX_COST"].declared.most
 LIBRARY: Final = roots.LIBRARY / "profiles"
+_OPTIONAL: Final = '; a ? behind the name ("time?") takes it where it is'
 OF_PLUGINS: Final = tuple(roots.LIBRARY.glob("plugins/*/profiles/*.json"))
 
 
@@ -136,7 +137,7 @@ class ProfileFile(BaseModel):
     description: Annotated[str, Field(min_length=1, max_length=300)]
     system: Annotated[list[str], Field(min_length=1)]
     tools: list[Annotated[str, AfterValidator(_known)]]
-    mcp: list[Annotated[str, Field(pattern=rf"^(?:\*|{NAME_PATTERN.pattern})$")]]
+    mcp: list[Annotated[str, Field(pattern=rf"^(?:\*|{NAME_PATTERN.pattern}\??)$")]]
     trust: list[Annotated[str, Field(pattern=rf"^{NAME_PATTERN.pattern}$")]] | None = None
     max_turns: Annotated[int, Field(ge=1, le=50)]
     after_max_turns: AfterMaxTurns = "limit"
@@ -173,11 +174,14 @@ def profiles_folder(settings: Settings, root: Path) -> Path:
 
 
 def own_profiles(
-    settings: Settings, root: Path | None = None, tools: Collection[str] = ()
+    settings: Settings,
+    root: Path | None = None,
+    tools: Collection[str] = (),
+    elsewhere: Collection[str] = (),
 ) -> tuple[Path, ...]:
     """The deployment's profiles: the JSON files of the folder ``DUALTRACK_PROFILES``, else of ``profiles/`` at the
     project's root, if it is there. A profile replaces one of the library with the same name.
-    ``tools``: the names of the project's tools.
+    ``tools``: the names of the project's tools; ``elsewhere``: the MCP servers that another stage has, or the laptop.
 
     Raises `BadProfile`, for the library's own files too.
     """
@@ -185,7 +189,7 @@ def own_profiles(
     if settings.dualtrack_profiles and not folder.is_dir():
         raise BadProfile(f"DUALTRACK_PROFILES: there is no folder {folder}")
     own = tuple(sorted(folder.glob("*.json")))
-    servers = _servers(settings)
+    servers = [*dict.fromkeys((*_servers(settings), *elsewhere))]
     files = [
         *((path, None) for path in [*sorted(LIBRARY.glob("*.json")), *sorted(OF_PLUGINS)]),
         *((path, (*IN_HOUSE, *tools)) for path in own),
@@ -241,10 +245,13 @@ def _problems(path: Path, shown: str, servers: Collection[str], tools: Collectio
         f"there are {', '.join(servers)}" if servers else "none is configured (MCP_SERVERS, GITHUB_MCP_URL)"
     )
     wrong = [
-        (field, f"{field}.{place}: there is no MCP server '{name}'; {there_are}")
+        (
+            field,
+            f"{field}.{place}: there is no MCP server '{name}'; {there_are}{_OPTIONAL if field == 'mcp' else ''}",
+        )
         for field, names in (("mcp", profile.mcp), ("trust", profile.trust or ()))
         for place, name in enumerate(names)
-        if name not in servers and (field, name) != ("mcp", "*")
+        if name not in servers and not (field == "mcp" and (name == "*" or name.endswith("?")))
     ]
     if profile.name == UTILITY.name:
         wrong.insert(0, ("name", f"name: {UTILITY.name} is dualtrack's own"))

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.checked_settings import WrongSettings, checked
 from dualtrack.settings import declared
+from dualtrack.tools.mcp.config import parse_servers, together
 
 from dualtrack_stack.project.file import parse_file, read_file
 from dualtrack_stack.project.model import BadProject
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from dualtrack.settings import Settings
 
     from dualtrack_stack.project.model import Project, ProjectFile
+    from dualtrack_stack.project.stdio_server import StdioServer
     from dualtrack_stack.stages import StageSettings
 
 DROP: Final = "DUALTRACK_DROP"
@@ -43,20 +45,23 @@ class BadSettings(ValueError):
 @dataclass(frozen=True, slots=True)
 class Configuration:
     """``given``: the settings that are set, by their names; ``overriding``: the names of those whose value is the
-    environment's; ``sources``: file and line of the others."""
+    environment's; ``sources``: file and line of the others; ``stdio``: MCP servers by command."""
 
     stage: StageSettings
     given: Mapping[str, str]
     overriding: frozenset[str]
     sources: Mapping[str, str]
+    stdio: tuple[StdioServer, ...] = ()
 
     def checked(self) -> Settings:
         """All settings with their values. Raises `BadSettings`, a line for each that is wrong."""
         sources = {name: line for name, line in self.sources.items() if name not in self.overriding}
         try:
-            return checked(self.given, sources)
-        except WrongSettings as wrong:
+            settings = checked(self.given, sources)
+            together((*parse_servers(settings.mcp_servers), *(server.entry for server in self.stdio)))
+        except (WrongSettings, ValueError) as wrong:
             raise BadSettings(str(wrong)) from None
+        return settings
 
     def recorded(self) -> str:
         """The record for the next deployment, JSON. Raises `BadSettings` if the Parameter Store would refuse it."""
@@ -93,6 +98,7 @@ def configured(file: ProjectFile | Project, stage: str, environ: Mapping[str, st
         MappingProxyType({**written.settings, **overriding}),
         frozenset(overriding),
         written.sources,
+        written.stdio,
     )
     configuration.checked()
     local = [name for name in configuration.given if declared()[name].declared.is_local]

@@ -92,7 +92,7 @@ def test_a_profile_that_names_no_configured_server_is_refused_with_what_there_is
         own_profiles(checked(environment))
     environment["MCP_SERVERS"] = '[{"name": "docs", "url": "http://127.0.0.1:1/"}]'
     environment["GITHUB_MCP_URL"] = "http://127.0.0.1:2/"
-    with pytest.raises(BadProfile, match=problem + "there are github, docs$"):
+    with pytest.raises(BadProfile, match=problem + r"there are github, docs; a \? behind"):
         own_profiles(checked(environment))
     path.write_text(path.read_text().replace("githup", "docs"))
     assert path in own_profiles(checked(environment))

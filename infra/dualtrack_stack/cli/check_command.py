@@ -44,17 +44,21 @@ def check() -> None:
 
 
 def _catalogue(project: Project) -> Catalogue:
-    """The tools of the servers. Raises `McpFailure` for one that cannot be reached."""
+    """The tools of the servers. Raises `McpFailure` for one that cannot be reached, ValueError for one by command that
+    does not begin."""
     from dualtrack.tools.mcp.catalogue import Catalogue  # noqa: PLC0415 - extra `local`
     from dualtrack.tools.mcp.client import McpClient  # noqa: PLC0415 - extra `local`
     from dualtrack.tools.mcp.config import parse_servers  # noqa: PLC0415 - extra `local`
     from dualtrack.tools.mcp.refresh import server_tools  # noqa: PLC0415 - extra `local`
 
+    from dualtrack_stack.local.stack import free_port  # noqa: PLC0415 - extra `local`
+    from dualtrack_stack.local.stdio_servers import running  # noqa: PLC0415 - extra `local`
     from dualtrack_stack.settings import configured  # noqa: PLC0415 - extra `local`
 
-    client = McpClient()
-    servers = parse_servers(configured(project, "local", os.environ).checked().mcp_servers)
-    found = [server_tools(client, one, lambda _: "") for one in servers]
+    client, configuration = McpClient(), configured(project, "local", os.environ)
+    with running(configuration.stdio, lambda _: free_port()) as by_command:
+        servers = (*parse_servers(configuration.checked().mcp_servers), *by_command)
+        found = [server_tools(client, one, lambda _: "") for one in servers]
     tools = tuple(spec for content in found for spec in content.tools)
     return Catalogue("", tools, tuple(entry for content in found for entry in content.left_out))
 

@@ -16,12 +16,14 @@ from dualtrack.checked_settings import checked
 from dualtrack.extras import how_to_install, is_installed
 from dualtrack.models.provider import provider_of, providers, signed
 from dualtrack.settings import DEFAULTS, NOT_SET, declared, keys, keys_of, text_of
+from dualtrack.tools.mcp.config import dump_servers, parse_servers, together
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from dualtrack.models.provider import Provider
     from dualtrack.settings import Settings
+    from dualtrack.tools.mcp.config import McpServer
 
 _AWS_SETTINGS: Final = MappingProxyType(
     {
@@ -51,10 +53,12 @@ AT_START: Final = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """``given``: what is set in the environment; ``settings``: those of the functions."""
+    """``given``: what is set in the environment; ``settings``: those of the functions; ``bridged``: MCP servers by
+    command, at the addresses that they have here."""
 
     given: Mapping[str, str]
     settings: Settings
+    bridged: tuple[McpServer, ...] = ()
 
     @property
     def provider(self) -> Provider:
@@ -116,6 +120,12 @@ class Outside:
             changes["context7_base_url"] = urls[DOCUMENTS]
         return dataclasses.replace(self, settings=dataclasses.replace(self.settings, **changes))
 
+    def with_servers(self, bridged: tuple[McpServer, ...]) -> Outside:
+        """The same with MCP servers that run here."""
+        listed = together((*parse_servers(self.settings.mcp_servers), *bridged))
+        settings = dataclasses.replace(self.settings, mcp_servers=dump_servers(listed))
+        return dataclasses.replace(self, settings=settings, bridged=bridged)
+
     def renewed(self, given: Mapping[str, str]) -> tuple[Outside, tuple[str, ...]]:
         """The same with other settings, and the names of those that count from the next start on: they stay as they
         are. Raises ValueError for an invalid one.
@@ -123,7 +133,7 @@ class Outside:
         later = tuple(name for name in AT_START if given.get(name) != self.given.get(name))
         kept = {name: self.given[name] for name in later if name in self.given}
         taken = {name: value for name, value in given.items() if name not in later}
-        now = outside_from({**taken, **kept})
+        now = outside_from({**taken, **kept}).with_servers(self.bridged)
         urls = {MODEL: self.provider.address_in(self.settings), DOCUMENTS: self.settings.context7_base_url}
         return now.with_stand_ins({name: urls[name] for name, _ in self.stand_ins()}), later
 

@@ -37,12 +37,13 @@ from dualtrack_stack.project.model import BadProject
 from dualtrack_stack.roots import project_root
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from types import TracebackType
 
     from dualtrack.storage.stores import Stores
     from dualtrack_stack.local.aws import Aws
     from dualtrack_stack.local.deploy import StackOutputs
+    from dualtrack_stack.local.stdio_servers import Bridged
     from dualtrack_stack.local.tokens import LocalUsers, SignedInUser
     from dualtrack_stack.project.model import Project
 
@@ -402,7 +403,8 @@ class LocalStack:
                 self._report("Synthesising the templates (once for each change of the infrastructure)")
             ports = _Ports(self._paths)
             ports.remember(front=now.listener.getsockname()[1])
-            now.outside = outside = self._outside()
+            outside, bridged = self._outside(ports)
+            now.outside = outside
             now.seen = self.saved()
             emulator = self._start_emulator(ports.of("emulator"), outside)
             now.front = self._start_front()
@@ -418,10 +420,13 @@ class LocalStack:
         self._configure_front(now.front, now.outside)
         self._await_serving()
         self._sweep()
+        self._await_bridged(bridged)
         self._list_tools()
         self.announce(now.seen)
 
-    def _outside(self) -> Outside:
+    def _outside(self, ports: _Ports) -> tuple[Outside, list[Bridged]]:
+        """The services that the settings select, and the MCP servers by command, which have been started."""
+        from dualtrack_stack.local.stdio_servers import missing_secrets, start_bridges  # noqa: PLC0415 - as below
         from dualtrack_stack.settings import read_settings  # noqa: PLC0415 - loads pydantic
 
         try:
@@ -431,7 +436,18 @@ class LocalStack:
             raise CannotStart(str(wrong)) from wrong
         if problem := outside.problem():
             raise CannotStart(problem)
-        return outside
+        for line in missing_secrets(configuration.stdio, self._environment):
+            self._report(line)
+        clean, children = self._clean_environment(), self._now.children
+        bridged = [*start_bridges(children, configuration.stdio, ports.of, clean, self._environment)]
+        return outside.with_servers(tuple(one.server for one in bridged)), bridged
+
+    def _await_bridged(self, bridged: Sequence[Bridged]) -> None:
+        """Wait for the servers by command; one that does not begin is named, and stops nothing."""
+        for one in bridged:
+            self._report(f"Starting the MCP server {one.server.name}")
+            if problem := one.problem():
+                self._report(f"The MCP server {problem}: see {self._paths.logs}/mcp-{one.server.name}.log")
 
     def _start_emulator(self, port: int, outside: Outside) -> Child:
         root = self._paths.root
@@ -707,6 +723,11 @@ def _other_fields(before: Project | None, after: Project) -> Iterator[str]:
         fields, others = (project.stages["local"].changed for project in (before, after))
         names = sorted(fields.keys() | others.keys())
         yield from (f"stage.local.{name}" for name in names if fields.get(name) != others.get(name))
+        servers, later = (
+            {one.name: one for one in project.stages["local"].stdio} for project in (before, after)
+        )
+        every = sorted(servers.keys() | later.keys())
+        yield from (f"mcp.{name}" for name in every if servers.get(name) != later.get(name))
 
 
 def _put_keys(aws: Aws, outputs: Mapping[str, str], keys: Mapping[str, str]) -> None:

@@ -3,7 +3,8 @@
 ``[settings]`` has settings of `dualtrack.settings` for every stage, ``[stage.NAME]`` fields of
 `dualtrack_stack.stages.StageSettings` and ``[stage.NAME.settings]`` settings for one; ``[tools]`` the function of the
 project's tools (`OwnFunction`), with ``[stage.NAME.tools]`` over it; ``[prices]`` price classes; ``[models]`` prices of
-models by contract, with ``[stage.NAME.models]`` over them, which become a setting.
+models by contract, with ``[stage.NAME.models]`` over them, which become a setting; ``[mcp.NAME]`` MCP servers, with
+those of ``[stage.NAME.mcp.NAME]`` in their places, which add to a setting.
 """
 
 from __future__ import annotations
@@ -21,10 +22,11 @@ from dualtrack.models.contract_prices import wrong_name, wrong_price
 from dualtrack.settings import declared, text_of
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from dualtrack_stack.project.model import BadProject, ProjectFile, StageFile, sentence
+from dualtrack_stack.project.mcp_table import McpTables, by_address, by_command
+from dualtrack_stack.project.model import BadProject, ProjectFile, StageFile, WrongTable, sentence
 from dualtrack_stack.project.plain_file import read_plain
 from dualtrack_stack.project.toml_lines import line_of, lines_of
-from dualtrack_stack.project.tools_table import PermissionTable, ToolsTable, WrongTable, own_function
+from dualtrack_stack.project.tools_table import PermissionTable, ToolsTable, own_function
 from dualtrack_stack.roots import PACKAGE
 from dualtrack_stack.roots import PROJECT_FILE as FILE
 from dualtrack_stack.stages import StageSettings
@@ -97,6 +99,7 @@ ModelPrices = dict[
     Annotated[str, AfterValidator(_model_name)], Annotated[dict[str, Any], AfterValidator(_model_price)]
 ]
 _MODEL_PRICES: Final = "DUALTRACK_MODEL_PRICES"
+_MCP_SERVERS: Final = "MCP_SERVERS"
 _STRICT: Final = ConfigDict(extra="forbid", strict=True)
 
 
@@ -108,6 +111,7 @@ class StageTable(BaseModel):
     settings: SettingValues = {}
     tools: ToolsTable = ToolsTable()
     models: ModelPrices = {}
+    mcp: McpTables = {}
 
 
 class StageTables(BaseModel):
@@ -130,6 +134,7 @@ class FileTable(BaseModel):
     tools: ToolsTable = ToolsTable()
     prices: Annotated[Prices, Field(max_length=_MOST_CLASSES)] = {}
     models: ModelPrices = {}
+    mcp: McpTables = {}
 
 
 _FIELDS: Final = tuple(item.name for item in fields(StageSettings) if item.name != "name")
@@ -169,10 +174,12 @@ def parse_file(text: str) -> ProjectFile:
         except ValidationError as error:
             problems += _problems(error, "stage", name)
         except WrongTable as wrong:
-            problems.append((_written(lines, name, wrong.place), str(wrong)))
+            problems.append((_written(lines, name, wrong), str(wrong)))
     if problems:
         raise BadProject(_told(lines, problems))
-    return ProjectFile(MappingProxyType(stages), MappingProxyType(file.prices))
+    tables = (file.mcp, *(getattr(file.stage, name).mcp for name in STAGE_NAMES))
+    servers = frozenset(name for table in tables for name in table)
+    return ProjectFile(MappingProxyType(stages), MappingProxyType(file.prices), servers)
 
 
 def _text(path: Path) -> str:
@@ -191,7 +198,7 @@ def _text(path: Path) -> str:
 
 
 def _stage(name: str, file: FileTable, lines: Mapping[tuple[str | int, ...], int]) -> StageFile:
-    """Raises ValidationError for the stage's fields, `WrongTable` for its tools."""
+    """Raises ValidationError for the stage's fields, `WrongTable` for its tools and servers."""
     table: StageTable = getattr(file.stage, name)
     changed = table.model_extra or {}
     defaults = tomllib.loads(DEFAULTS.read_text(encoding="utf-8"))[name]
@@ -205,21 +212,36 @@ def _stage(name: str, file: FileTable, lines: Mapping[tuple[str | int, ...], int
         where = ("stage", name, "models") if table.models else ("models",)
         settings[_MODEL_PRICES] = json.dumps(models, separators=(",", ":"))
         sources[_MODEL_PRICES] = f"{FILE}:{line_of(lines, where)}"
+    servers = {**file.mcp, **table.mcp}
+    if listed := by_address(servers):
+        where = ("stage", name, "mcp", listed[0]["name"])
+        settings[_MCP_SERVERS] = _with_servers(settings.get(_MCP_SERVERS, ""), listed)
+        sources.setdefault(_MCP_SERVERS, f"{FILE}:{line_of(lines, where if where in lines else where[2:])}")
     return StageFile(
         stage,
         MappingProxyType(changed),
         own_function(file.tools, table.tools),
         MappingProxyType(settings),
         MappingProxyType(sources),
+        tuple(by_command(servers)),
     )
 
 
+def _with_servers(written: str, listed: list[dict[str, Any]]) -> str:
+    """The setting's JSON with the tables' servers behind its own; what is no list is left for its check to refuse."""
+    try:
+        before = json.loads(written or "[]")
+    except ValueError:
+        return written
+    return json.dumps([*before, *listed]) if isinstance(before, list) else written
+
+
 def _written(
-    lines: Mapping[tuple[str | int, ...], int], stage: str, place: tuple[str | int, ...]
+    lines: Mapping[tuple[str | int, ...], int], stage: str, wrong: WrongTable
 ) -> tuple[str | int, ...]:
-    """Where a value of the merged table of tools stands: in the stage's, or in the general one."""
-    own = ("stage", stage, "tools", *place[:1])
-    return (*own[:3], *place) if own in lines else ("tools", *place)
+    """Where a value of a merged table stands: in the stage's, or in the general one."""
+    own = ("stage", stage, wrong.table, *wrong.place[:1])
+    return (*own[:3], *wrong.place) if own in lines else (wrong.table, *wrong.place)
 
 
 def _problems(error: ValidationError, *prefix: str) -> list[tuple[tuple[str | int, ...], str]]:
@@ -254,7 +276,7 @@ def _unknown(path: tuple[str | int, ...]) -> str:
         return unknown(f"tools.{name}", ToolsTable.model_fields)
     if "allow" in table:
         return unknown(f"tools.allow.{name}", PermissionTable.model_fields)
-    return unknown(f"stage.{name}", (*_FIELDS, "settings", "tools", "models"))
+    return unknown(f"stage.{name}", (*_FIELDS, "settings", "tools", "models", "mcp"))
 
 
 def _told(

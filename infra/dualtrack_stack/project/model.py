@@ -13,6 +13,7 @@ from dualtrack.text import one_line
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from dualtrack_stack.project.stdio_server import StdioServer
     from dualtrack_stack.stages import StageSettings
 
 PROFILES: Final = Path("python", "dualtrack", "profiles")
@@ -23,6 +24,15 @@ TOOLS: Final = Path("python", "dualtrack", "tools", "project.json")
 
 class BadProject(ValueError):
     """Files of a project are wrong: a line for each problem, ``file:line: what is wrong: what to write``."""
+
+
+class WrongTable(ValueError):
+    """A value of ``[tools]`` or ``[mcp]`` is wrong, in the general table or in a stage's. ``place``: its path in
+    ``table``."""
+
+    def __init__(self, table: str, place: tuple[str | int, ...], problem: str) -> None:
+        super().__init__(problem)
+        self.table, self.place = table, place
 
 
 def sentence(text: str) -> str:
@@ -64,7 +74,7 @@ class StageFile:
     """What the project's file and the defaults say of a stage.
 
     ``changed``: the fields of ``stage`` that the file sets; ``settings`` by their names; ``sources``: file and line of
-    each.
+    each; ``stdio``: the MCP servers by command, which the local stack starts.
     """
 
     stage: StageSettings
@@ -72,14 +82,17 @@ class StageFile:
     own: OwnFunction
     settings: Mapping[str, str]
     sources: Mapping[str, str]
+    stdio: tuple[StdioServer, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ProjectFile:
-    """``dualtrack.toml``, checked: every stage, and the project's price classes, in credits."""
+    """``dualtrack.toml``, checked: every stage, the project's price classes, in credits, and the names of the MCP
+    servers that it has in any stage."""
 
     stages: Mapping[str, StageFile]
     prices: Mapping[str, int]
+    servers: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final
 from dualtrack.settings import Settings, declared
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from dualtrack_stack.project.model import OwnFunction, Permission
+from dualtrack_stack.project.model import OwnFunction, Permission, WrongTable
 
 _DEFAULT: Final = OwnFunction()
 MAX_SECONDS: Final = 55
@@ -127,14 +127,6 @@ class ToolsTable(BaseModel):
     security_groups: Annotated[list[Group], Field(max_length=5)] = []
 
 
-class WrongTable(ValueError):
-    """``place``: the path of the wrong value in the table."""
-
-    def __init__(self, place: tuple[str | int, ...], problem: str) -> None:
-        super().__init__(problem)
-        self.place = place
-
-
 def own_function(general: ToolsTable, stage: ToolsTable) -> OwnFunction:
     """The stage's table over the general one, field by field; variables one by one. Raises `WrongTable`."""
     given: dict[str, Any] = {
@@ -156,11 +148,13 @@ def _permission(place: int, entry: PermissionTable) -> Permission:
     for index, resource in enumerate(entry.resources):
         where = ("allow", place, "resources", index)
         if "sts" in services and "*" in resource:
-            raise WrongTable(where, "sts:AssumeRole needs the ARN of each role, without *")
+            raise WrongTable("tools", where, "sts:AssumeRole needs the ARN of each role, without *")
         for service in services & _OURS.keys():
             if _reaches(resource, service):
                 raise WrongTable(
-                    where, f"this reaches what dualtrack keeps in {service}: write the ARN of what is yours"
+                    "tools",
+                    where,
+                    f"this reaches what dualtrack keeps in {service}: write the ARN of what is yours",
                 )
     return Permission(tuple(entry.actions), tuple(entry.resources))
 
@@ -177,12 +171,16 @@ def _check(own: OwnFunction) -> None:
     for name, times in Counter((*own.secrets, *own.environment)).items():
         if times > 1:
             field = "environment" if name in own.environment else "secrets"
-            raise WrongTable((field, name), f"{name} is there twice: write it once")
+            raise WrongTable("tools", (field, name), f"{name} is there twice: write it once")
     size = sum(len(f"{name}{value}".encode()) for name, value in own.environment.items())
     if size > MAX_ENVIRONMENT:
         raise WrongTable(
-            ("environment",), f"names and values take {size:,} bytes: write at most {MAX_ENVIRONMENT:,}"
+            "tools",
+            ("environment",),
+            f"names and values take {size:,} bytes: write at most {MAX_ENVIRONMENT:,}",
         )
     if bool(own.subnets) != bool(own.security_groups):
         missing = "security_groups" if own.subnets else "subnets"
-        raise WrongTable((("subnets" if own.subnets else "security_groups"),), f"write {missing} as well")
+        raise WrongTable(
+            "tools", (("subnets" if own.subnets else "security_groups"),), f"write {missing} as well"
+        )

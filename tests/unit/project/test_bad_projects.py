@@ -73,6 +73,37 @@ FILES: dict[str, tuple[str | bytes, str]] = {
             " [stage.staging] and the like)"
         ),
     ),
+    "server of two kinds": (
+        '[mcp.time]\nurl = "https://x.example"\ncommand = ["x"]\n',
+        "1: mcp.time: write either url, the server's address, or command, the words that start it",
+    ),
+    "server of neither": (
+        "[stage.prod.mcp.time]\nread_only = true\n",
+        "1: stage.prod.mcp.time: write either url, the server's address, or command, the words that start it",
+    ),
+    "command that is a text": (
+        '[mcp.time]\ncommand = "uvx mcp-server-time"\n',
+        '1: mcp.time: command is a list of words, such as ["uvx", "mcp-server-time==2026.10.19"]',
+    ),
+    "headers of a command": (
+        '[mcp.time]\ncommand = ["x"]\nheaders = {}\n',
+        "1: mcp.time: headers belongs to a server by address: leave it out beside command",
+    ),
+    "variable's name": (
+        '[mcp.time]\ncommand = ["x"]\nsecrets = ["A-B"]\n',
+        "1: mcp.time: 'A-B' is no name of a variable: write letters, digits and _",
+    ),
+    "server's field": (
+        '[stage.staging.mcp.docs]\nurl = "https://x.example"\ntool = []\n',
+        (
+            "1: stage.staging.mcp.docs: there is no field tool; there are auth, handshake, headers, name, price_class,"
+            " read_only, tool_prefix, tools, url"
+        ),
+    ),
+    "server's name": (
+        '[mcp.Time]\ncommand = ["x"]\n',
+        "1: mcp.Time: name must match [a-z][a-z0-9-]{0,31}",
+    ),
     "field": (
         "[stage.prod]\n\nkeep_dat = true\n",
         "3: stage.prod.keep_dat: there is no such name: write keep_data",

@@ -88,20 +88,19 @@ class ApprovalPolicy:
 class Profile:
     """What an agent is: prompt, tools, limits.
 
-    ``tools`` names in-house tools; ``mcp`` names MCP servers whose tools are all offered; ``trust`` those whose word
-    counts that a tool only reads, None for all that the stage's settings name. ``max_turns``: model
-    calls that may use tools; ``after_max_turns``: whether the call after them is made under a limit, which model
-    and user are told, or is the normal end of a chat; ``max_tokens``: output of one call; ``result_limit``:
-    characters of one tool result on the wire. ``context_tokens``: size of one call, including system, tools and
-    room for the answer; ``track_tokens``: the part of it that the past may take (CONTRACT 6), 0 for `TRACK_TOKENS`, or
-    what suits notes. ``model``: for the turns; empty for the deployment's. ``query_template``: the text that a query is
-    sent in; the record keeps what the user wrote. ``suggestions``: first questions that a page may offer. ``max_cost``:
-    US dollars that the model calls of a chat may cost before the next call is its last; 0 for no cap. ``rerank``:
-    whether the model ranks the sections of a documentation search once more, a call that each search pays for.
-    ``pause_seconds``: how long a chat waits for decisions; 0 for seven days, or an hour if it waits for its client
-    alone.
-    ``output``: the JSON Schema that its answers fit, unless a request brings one. ``options``: the fields of plug-ins,
-    which their tools are told: a list as lines, true as `ON`.
+    ``tools`` names in-house tools; ``mcp`` names MCP servers whose tools are all offered where there are such servers
+    (without a file's ``?``); ``trust`` those whose word counts that a tool only reads, None for all that the stage's
+    settings name. ``max_turns``: model calls that may use tools; ``after_max_turns``: whether the call after them is
+    made under a limit, which model and user are told, or is the normal end of a chat; ``max_tokens``: output of one
+    call; ``result_limit``: characters of one tool result on the wire. ``context_tokens``: size of one call, including
+    system, tools and room for the answer; ``track_tokens``: the part of it that the past may take (CONTRACT 6), 0 for
+    `TRACK_TOKENS`, or what suits notes. ``model``: for the turns; empty for the deployment's. ``query_template``: the
+    text that a query is sent in; the record keeps what the user wrote. ``suggestions``: first questions that a page may
+    offer. ``max_cost``: US dollars that the model calls of a chat may cost before the next call is its last; 0 for no
+    cap. ``rerank``: whether the model ranks the sections of a documentation search once more, a call that each search
+    pays for. ``pause_seconds``: how long a chat waits for decisions; 0 for seven days, or an hour if it waits for its
+    client alone. ``output``: the JSON Schema that its answers fit, unless a request brings one. ``options``: the fields
+    of plug-ins, which their tools are told: a list as lines, true as `ON`.
     """
 
     name: str
@@ -195,11 +194,11 @@ def profile_from(data: dict[str, Any]) -> Profile:
         Profile,
         {
             "tools": (),
-            "mcp": (),
             **{name: value for name, value in data.items() if name in own},
             "options": {name: _option(value) for name, value in told.items() if value},
             "system": "\n".join(data["system"]),
             "history": {**history, "as_written": history.get("policy") == WINDOW},
+            "mcp": [name.removesuffix("?") for name in data.get("mcp", ())],
             "model": data.get("model") or "",
             "output": (data.get("output") or {}).get("schema"),
         },

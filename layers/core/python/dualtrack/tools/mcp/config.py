@@ -141,21 +141,28 @@ def find_server(servers: tuple[McpServer, ...], name: str) -> McpServer | None:
     return next((server for server in servers if server.name == name), None)
 
 
+def parse_entry(entry: Mapping[str, Any]) -> McpServer:
+    """One server. Raises ValueError for anything not documented above."""
+    if unknown := sorted(set(entry) - _FIELDS):
+        raise ValueError(f"there is no field {unknown[0]}; there are {', '.join(sorted(_FIELDS))}.")
+    return McpServer(
+        name=_matching(NAME_PATTERN, entry.get("name"), "name"),
+        url=_url(entry.get("url")),
+        auth=_auth(entry.get("auth", {"type": "none"})),
+        price_class=_one_of(tuple(CALL_PRICES), entry.get("price_class", "other"), "price_class"),
+        tool_prefix=_prefix(entry.get("tool_prefix", "")),
+        tools=_tools(entry.get("tools", [])),
+        headers=_headers(entry.get("headers", {})),
+        read_only=_flag(entry.get("read_only", False), "read_only"),
+        handshake=_flag(entry.get("handshake", False), "handshake"),
+    )
+
+
 def _server(position: int, entry: Any) -> McpServer:
     if not isinstance(entry, dict) or not set(entry) <= _FIELDS:
         raise ValueError(f"MCP_SERVERS[{position}] must be an object with only the fields {sorted(_FIELDS)}.")
     try:
-        return McpServer(
-            name=_matching(NAME_PATTERN, entry.get("name"), "name"),
-            url=_url(entry.get("url")),
-            auth=_auth(entry.get("auth", {"type": "none"})),
-            price_class=_one_of(tuple(CALL_PRICES), entry.get("price_class", "other"), "price_class"),
-            tool_prefix=_prefix(entry.get("tool_prefix", "")),
-            tools=_tools(entry.get("tools", [])),
-            headers=_headers(entry.get("headers", {})),
-            read_only=_flag(entry.get("read_only", False), "read_only"),
-            handshake=_flag(entry.get("handshake", False), "handshake"),
-        )
+        return parse_entry(entry)
     except ValueError as error:
         raise ValueError(f"MCP_SERVERS[{position}]: {error}") from error
 
