@@ -28,6 +28,9 @@ env = {{ MODE = "plain" }}
 secrets = ["A_TOKEN"]
 tools = ["add", "surroundings"]
 
+[mcp.many]
+command = ["{sys.executable}", "servers/stdio_mcp.py", "has many tools"]
+
 [mcp.gone]
 command = ["no-such-program"]
 """
@@ -36,7 +39,7 @@ PROFILE = {
     "description": "Adds.",
     "system": ["You add."],
     "tools": [],
-    "mcp": ["sums", "gone", "elsewhere?"],
+    "mcp": ["sums", "many", "gone", "elsewhere?"],
     "max_turns": 5,
     "max_tokens": 2_000,
     "result_limit": 20_000,
@@ -81,6 +84,35 @@ def test_an_agent_calls_a_server_that_its_project_starts(told: tuple[Root, Scrip
     root.stack.stop()
     listed = subprocess.run(["ps", "-A", "-o", "pid="], capture_output=True, text=True, check=True)
     assert str(around["pid"]) not in listed.stdout.split()
+
+
+def test_of_three_hundred_tools_the_model_finds_the_one_it_needs(
+    told: tuple[Root, Script, list[str]],
+) -> None:
+    root, script, _ = told
+    ann = Person(root.stack.url, root.stack.token("ann"))
+    script.asks(("find_tools", {"query": "archive thing17"}))
+    script.asks(
+        ("use_tool", {"tool": "many_add", "input": {"numbers": [1, 2]}}), ("use_tool", {"tool": "many_x"})
+    )
+    script.says("It is archived.")
+    body = {"message": script.question(), "profile": "desk"}
+    chat = ann.finish(ann.http.post("/v1/chats", json=body).json()["chat_id"])
+    assert [(call["tool"], call["is_error"]) for call in chat["tool_calls"]] == [
+        ("find_tools", False),
+        ("many_add", False),
+        ("many_x", True),
+    ]
+    found = ann.record(chat["conversation_id"], "q1-t1")["result"]
+    assert "\n\nmany_archive_thing17: Can archive a thing17." in found
+    assert ann.record(chat["conversation_id"], "q1-t2")["result"] == "3"
+    assert chat["credits_used"] == 5 + 2, "a search is free, a call has its own price"
+    ann.close()
+    first, second, _ = script.requests()
+    names = [tool["name"] for tool in first["tools"]]
+    assert names == ["find_tools", "use_tool", "sums_add", "sums_surroundings"]
+    assert len(json.dumps(first["tools"])) < 5_000
+    assert second["tools"] == first["tools"]
 
 
 def _environment(root: Root, function: str) -> dict[str, str]:

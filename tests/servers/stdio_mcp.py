@@ -18,6 +18,12 @@ TOOLS: Final = [
     {"name": "act", "inputSchema": {"type": "object"}},
 ]  # fmt: skip
 
+MANY: Final = [
+    {"name": f"{verb}_{thing}", "description": f"Can {verb} a {thing}.", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": True}}
+    for verb in ("create", "find", "list", "change", "archive", "remove")
+    for thing in (f"thing{number}" for number in range(50))
+]  # fmt: skip
+
 
 def send(message: dict[str, Any]) -> None:
     sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
@@ -49,7 +55,7 @@ def result_of(method: str, params: dict[str, Any], behaviour: str) -> dict[str, 
         version, own = params["protocolVersion"], {"name": "stdio", "version": "1"}
         return {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": own}
     if method == "tools/list":
-        return {"tools": TOOLS}
+        return {"tools": [*TOOLS, *(MANY if behaviour == "has many tools" else ())]}
     if method == "tools/call":
         said = "done"
         if params["name"] == "add":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import click
@@ -65,20 +66,23 @@ def _catalogue(project: Project) -> Catalogue:
 
 def _lines(project: Project, catalogue: Catalogue) -> Iterator[str]:
     from dualtrack.credits.plans import price_calls  # noqa: PLC0415 - extra `local`
+    from dualtrack.indirect_calls import INDIRECT  # noqa: PLC0415 - extra `local`
     from dualtrack.profiles import all_profiles, profile_from  # noqa: PLC0415 - extra `local`
-    from dualtrack.tools.registry import IN_HOUSE, in_house_specs, offer_of, spec_from  # noqa: PLC0415 - extra `local`
+    from dualtrack.tools.registry import IN_HOUSE, in_house_specs, offered_tools, spec_from  # noqa: PLC0415 - extra `local`
 
     own = [profile_from(json.loads(path.read_text(encoding="utf-8"))) for path in project.profiles]
     tools = {**IN_HOUSE, **{spec["name"]: spec_from(spec) for spec in project.specs}}
     for profile in (all_profiles() | {profile.name: profile for profile in own}).values():
-        offer = offer_of(profile, in_house_specs(profile, tools), catalogue)
+        offered = offered_tools(profile, in_house_specs(profile, tools), catalogue)
         priced = (
-            f"{name} ({project.prices.get(spec.price_class) or price_calls([spec.price_class])[0]})"
-            for name, spec in offer.tools.items()
+            f"{name} ({0 if name in INDIRECT else project.prices.get(spec.price_class) or price_calls([spec.price_class])[0]})"
+            for name, spec in offered.items()
+            if not spec.is_searched
         )
         yield f"{profile.name}: {', '.join(priced)}"
-        for entry in offer.left_out:
-            yield f"cannot be offered: {entry.server}: {entry.name}: {entry.reason}"
+        if searched := Counter(spec.server for spec in offered.values() if spec.is_searched):
+            told = ", ".join(f"{server} ({number})" for server, number in sorted(searched.items()))
+            yield f"{profile.name}: found by search, since they are many: {told}"
     for entry in catalogue.left_out:
         yield f"cannot be offered: {entry.server}: {entry.name}: {entry.reason}"
     for note in project.notes:

@@ -18,6 +18,7 @@ from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 from typing import IO, TYPE_CHECKING, Any, Final
 
+from dualtrack.indirect_calls import INDIRECT
 from dualtrack.text import one_line
 from dualtrack.tool_rules import MAX_TOOLS
 from dualtrack.tools.registry import IN_HOUSE
@@ -214,7 +215,7 @@ def _wrong(tools: Sequence[Mapping[str, Any]], own: OwnFunction) -> Iterator[str
     places: dict[str, str] = {}
     for tool in tools:
         name, line = tool["spec"]["name"], tool["line"]
-        if name in IN_HOUSE or name in places:
+        if name in IN_HOUSE.keys() | INDIRECT or name in places:
             by = places.get(name, "a tool of dualtrack")
             yield f"{line}: tool {name!r}: the name is taken by {by}: write another name"
         places.setdefault(name, line)

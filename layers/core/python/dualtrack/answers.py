@@ -563,6 +563,12 @@ class Tool(TypedDict):
         Effect, "What it does to the world; the most of it where agents trust its server differently"
     ]
     repeatable: Annotated[bool, "Whether running it twice is harmless"]
+    searched: NotRequired[
+        Annotated[
+            bool,
+            "True of a tool that an agent with many finds by `find_tools` and calls by `use_tool`; not sent with each request",
+        ]
+    ]
 
 
 class History(TypedDict):

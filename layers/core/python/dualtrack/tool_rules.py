@@ -21,7 +21,7 @@ MAX_NAME: Final = 64
 MAX_PROPERTY: Final = 64
 MAX_TOOLS: Final = 500
 """Maximum number of tools of a request."""
-MAX_SERVER_TOOLS: Final = 200
+MAX_SERVER_TOOLS: Final = 1_000
 """Maximum number of tools of an MCP server."""
 MAX_DESCRIPTION: Final = 4_000
 MAX_SCHEMA: Final = 50_000

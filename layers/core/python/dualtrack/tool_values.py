@@ -46,6 +46,7 @@ class ToolSpec:
     empty if it leaves that to the profile (`dualtrack.tools.approval`). ``server`` names the MCP server of the tool and
     ``remote_name`` its name there; ``renamed`` has the server's own names of properties that are offered under others
     (`dualtrack.tools.mcp.legal`). ``options``: what the agent says of it to the function that runs it.
+    ``is_searched``: it is not sent with a request, and found by a search (`dualtrack.indirect_calls`).
     """
 
     name: str
@@ -62,6 +63,7 @@ class ToolSpec:
     effect: Effect | Literal[""] = ""
     hints: Mapping[str, bool] = field(default_factory=lambda: MappingProxyType({}))
     is_changed: bool = False
+    is_searched: bool = False
 
     @property
     def does(self) -> Effect:
@@ -77,6 +79,11 @@ class ToolSpec:
     def is_foreign(self) -> bool:
         """Whether somebody else declares it: an MCP server, or the client."""
         return bool(self.server) or self.kind == "client_tool"
+
+
+def sent_tools(offered: Mapping[str, ToolSpec]) -> list[ToolSpec]:
+    """The tools of a request, in its order: those that are not left to a search."""
+    return [spec for spec in offered.values() if not spec.is_searched]
 
 
 def effect_of(effect: Effect | Literal[""], *, is_known_to_read: bool) -> Effect:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, get_args
 
 from dualtrack.credits.plans import price_calls
+from dualtrack.indirect_calls import INDIRECT
 from dualtrack.tools.approval import mark_of
 from dualtrack.tools.mcp.hints import as_said
-from dualtrack.tools.registry import in_house_specs, offer_of
+from dualtrack.tools.registry import in_house_specs, offered_tools
 from dualtrack.vocabulary import Effect
 
 if TYPE_CHECKING:
@@ -30,9 +31,9 @@ def tools_json(
     For administrators also ``left_out``, the tools of MCP servers that cannot be offered, and ``changed``, those that
     are not accepted.
     """
-    offers = {profile: offer_of(profile, in_house_specs(profile), catalogue) for profile in profiles}
+    offers = {profile: offered_tools(profile, in_house_specs(profile), catalogue) for profile in profiles}
     distinct: dict[str, ToolSpec] = {}
-    for name, spec in (entry for offer in offers.values() for entry in offer.tools.items()):
+    for name, spec in (entry for offer in offers.values() for entry in offer.items()):
         distinct[name] = max(distinct.get(name, spec), spec, key=_caution)
     listed: answers.Tools = {
         "tools": [_tool(spec) for spec in distinct.values()],
@@ -42,17 +43,17 @@ def tools_json(
                 "description": profile.description,
                 "model": profile.model or model,
                 "max_turns": profile.max_turns,
-                "tools": list(offer.tools),
+                "tools": list(offer),
                 "history": {"policy": profile.history.policy},
                 "suggestions": list(profile.suggestions),
             }
             for profile, offer in offers.items()
         ],
     }
-    left_out = (*catalogue.left_out, *(entry for offer in offers.values() for entry in offer.left_out))
     if is_admin:
         listed["left_out"] = [
-            {"server": entry.server, "name": entry.name, "reason": entry.reason} for entry in left_out
+            {"server": entry.server, "name": entry.name, "reason": entry.reason}
+            for entry in catalogue.left_out
         ]
         listed["changed"] = changed_json(catalogue.tools)
     return listed
@@ -80,12 +81,13 @@ def _caution(spec: ToolSpec) -> tuple[int, bool]:
 
 
 def _tool(spec: ToolSpec) -> answers.Tool:
-    return {
+    told: answers.Tool = {
         "name": spec.name,
         "description": spec.description,
         "input_schema": spec.input_schema,
-        "price": 0 if spec.outside else price_calls([spec.price_class])[0],
+        "price": 0 if spec.outside or spec.name in INDIRECT else price_calls([spec.price_class])[0],
         "kind": spec.kind,
         "effect": spec.does,
         "repeatable": spec.repeatable,
     }
+    return {**told, "searched": True} if spec.is_searched else told

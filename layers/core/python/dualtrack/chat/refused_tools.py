@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from dualtrack.errors import ModelRefused
+from dualtrack.tool_values import sent_tools
 from dualtrack.tools.mcp.catalogue import leave_out
 
 if TYPE_CHECKING:
@@ -57,8 +58,9 @@ def with_callers_tool(refused: ModelRefused, offered: Mapping[str, ToolSpec]) ->
 
 def _named_tool(refused: ModelRefused, offered: Mapping[str, ToolSpec]) -> ToolSpec | None:
     named = _NAMED.match(refused.said) if refused.status == 400 else None
-    place = int(named[1]) if named else len(offered)
-    return list(offered.values())[place] if place < len(offered) else None
+    sent = sent_tools(offered)
+    place = int(named[1]) if named else len(sent)
+    return sent[place] if place < len(sent) else None
 
 
 def go_without(stores: QueryStores, chat: Chat, tool: ToolSpec, refused: ModelRefused, before: int) -> Chat:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from dualtrack.frozen import thaw
 from dualtrack.models.thinking import short_fields, turn_fields
 from dualtrack.profiles import UTILITY
+from dualtrack.tool_values import sent_tools
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -38,7 +39,7 @@ def turn_request(
         "messages": list(messages),
     }
     if offered:
-        request["tools"] = [_tool(spec) for spec in offered.values()]
+        request["tools"] = [_tool(spec) for spec in sent_tools(offered)]
         if limit:
             request["tool_choice"] = {"type": "none"}
     if output is not None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from dualtrack.codec import stored
 from dualtrack.ids import tool_id
+from dualtrack.indirect_calls import meant
 from dualtrack.models.stops import CALLS_TOOLS, in_words, stop_of
 from dualtrack.text import strip_echoes
 from dualtrack.tool_values import PriceClass, ToolKind, effect_of
@@ -263,12 +264,11 @@ def decide(
         def check(block: Mapping[str, Any], spec: ToolSpec) -> str:
             if block["id"] == reply.cut:
                 return _CUT_LATE if reply.is_late else _CUT.format(tokens=max_tokens)
-            return reply.broken.get(block["id"], "") or invalid(spec, block["input"])
+            _, arguments, problem = meant(block["name"], block["input"])
+            return reply.broken.get(block["id"], "") or problem or invalid(spec, arguments)
 
         calls = tuple(
-            _call(
-                block, tool_id(query, calls_before + number), offered.get(block["name"]), number, check, gates
-            )
+            _call(block, tool_id(query, calls_before + number), offered, number, check, gates)
             for number, block in enumerate(tool_uses, start=1)
         )
         runnable = any(call.may_run for call in calls)
@@ -282,16 +282,15 @@ def decide(
 def _call(
     block: Mapping[str, Any],
     call_id: str,
-    spec: ToolSpec | None,
+    offered: Mapping[str, ToolSpec],
     number: int,
     check: InputCheck,
     gates: Gates,
 ) -> ToolCall:
-    arguments = block["input"]
+    name, arguments, _ = meant(block["name"], block["input"])
+    spec = offered.get(name)
     if spec is None:
-        return ToolCall(
-            call_id, block["id"], block["name"], arguments, refused=f"Unknown tool: {block['name']}"
-        )
+        return ToolCall(call_id, block["id"], name, arguments, refused=f"Unknown tool: {name}")
     reason = _refusal(block, spec, number, check)
     gate = Gate() if reason else gates(spec)
     return ToolCall(

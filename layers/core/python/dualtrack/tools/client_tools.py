@@ -10,7 +10,7 @@ from dualtrack.frozen import dumps, freeze
 from dualtrack.text import cautious_tokens
 from dualtrack.tool_check import broken_rule
 from dualtrack.tool_rules import MAX_TOOLS
-from dualtrack.tool_values import ToolSpec
+from dualtrack.tool_values import ToolSpec, sent_tools
 from dualtrack.tools.registry import IN_HOUSE, in_house_specs, offered_tools
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def client_tools(tools: ClientTools, profile: Profile, catalogue: Catalogue) -> 
         if spec.name in specs:
             raise invalid_request(f"tools.{place}.name: {spec.name} is there twice")
         specs[spec.name] = spec
-    _check_size(specs, profile, len(offered))
+    _check_size(specs, profile, len(sent_tools(offered)))
     return tuple(specs[name] for name in sorted(specs))
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import logging
-from collections import Counter
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -18,18 +17,16 @@ from pkgutil import resolve_name
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from dualtrack.frozen import dumps, freeze
+from dualtrack.frozen import freeze
 from dualtrack.project_file import PROJECT
 from dualtrack.runtime.imports import collecting_later
 from dualtrack.runtime.time_limit import within
-from dualtrack.text import cautious_tokens
-from dualtrack.tool_rules import MAX_TOOLS
 from dualtrack.tool_values import OFF, Injected, ToolSpec, unknown
-from dualtrack.tools.mcp.catalogue import LeftOut
+from dualtrack.tools.mcp.finding import as_searched, finders, left_to_search
 from dualtrack.tools.mcp.hints import believed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     from dualtrack.profiles import Profile
     from dualtrack.tool_declaration import Declaration
@@ -129,51 +126,21 @@ def _switched(spec: ToolSpec, profile: Profile) -> ToolSpec:
     return replace(spec, options=MappingProxyType(told)) if told else spec
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
-    """A profile's tools by name, in an order that never changes for the same catalogue; and the tools of servers for
-    which there is no room."""
-
-    tools: Mapping[str, ToolSpec]
-    left_out: tuple[LeftOut, ...] = ()
-
-
 def offered_tools(
     profile: Profile, in_house: tuple[ToolSpec, ...], catalogue: Catalogue
 ) -> Mapping[str, ToolSpec]:
-    """The tools of the profile's offer."""
-    return offer_of(profile, in_house, catalogue).tools
-
-
-def offer_of(profile: Profile, in_house: tuple[ToolSpec, ...], catalogue: Catalogue) -> Offer:
-    """What a profile offers: its in-house tools, which win over servers' with the same names, and its servers'.
-
-    The servers' tools get half of the profile's context. If they need more, small servers come first: a server with
-    many or large tools takes the place of its own, not of the others'.
-    """
+    """What a profile offers, by name, in an order that never changes for the same catalogue: its in-house tools, which
+    win over servers' with the same names, and its servers'. If there are too many for a request, whole servers are left
+    to a search (`dualtrack.tools.mcp.finding`): theirs are marked, behind the two tools that find and call them."""
     own = {spec.name: spec for spec in in_house}
     wanted = [
         believed(spec, profile)
         for name, spec in catalogue.named().items()
         if name not in own and ("*" in profile.mcp or spec.server in profile.mcp)
     ]
-    fitting = _fitting(wanted, profile.context_tokens // 2, MAX_TOOLS - len(own))
-    reason = f"the tools of servers would take more than half of the context of the agent {profile.name}"
-    return Offer(
-        MappingProxyType({**own, **{spec.name: spec for spec in wanted if spec.name in fitting}}),
-        tuple(LeftOut(spec.server, spec.remote_name, reason) for spec in wanted if spec.name not in fitting),
+    left = left_to_search(len(own), wanted, profile.context_tokens)
+    searched = [as_searched(spec) for spec in wanted if spec.server in left]
+    named = [*(spec for spec in wanted if spec.server not in left), *searched]
+    return MappingProxyType(
+        {**own, **(finders(searched) if searched else {}), **{spec.name: spec for spec in named}}
     )
-
-
-def _fitting(wanted: Sequence[ToolSpec], tokens: int, number: int) -> frozenset[str]:
-    """The names of the tools for which there is room."""
-    sizes = {spec.name: cautious_tokens(dumps([spec.description, spec.input_schema])) for spec in wanted}
-    servers: Counter[str] = Counter()
-    for spec in wanted:
-        servers[spec.server] += sizes[spec.name]
-    fitting: list[str] = []
-    for spec in sorted(wanted, key=lambda spec: (servers[spec.server], spec.server)):
-        tokens -= sizes[spec.name]
-        if tokens >= 0 and len(fitting) < number:
-            fitting.append(spec.name)
-    return frozenset(fitting)

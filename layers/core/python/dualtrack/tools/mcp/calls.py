@@ -6,9 +6,11 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from dualtrack.indirect_calls import FIND_TOOLS
 from dualtrack.tool_values import failed
 from dualtrack.tools.mcp.catalogue import load_catalogue
 from dualtrack.tools.mcp.execute import execute_mcp_call
+from dualtrack.tools.mcp.finding import found_result, searched_by
 
 if TYPE_CHECKING:
     from dualtrack.storage.cache import CacheStore
@@ -29,6 +31,10 @@ def run_mcp_call(
     run twice is the call's own word: the agent may trust the server."""
     pinned = running.chat.pin.catalogue if running.chat.pin else ""
     catalogue = load_catalogue(cache, time.time(), version=pinned)
+    if running.call.tool == FIND_TOOLS:
+        return found_result(
+            running.call.input["query"], searched_by(running.call.spec, catalogue.named().values())
+        )
     spec = catalogue.named().get(running.call.tool)
     if spec is None:
         return failed(f"{running.call.tool} is no longer offered.")
