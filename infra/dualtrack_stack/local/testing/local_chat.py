@@ -12,7 +12,9 @@ from dualtrack.chat.agent import AgentDeployment
 from dualtrack.chat.chat_view import chat_json, open_calls
 from dualtrack.chat.decide_calls import CallDecision, decide_calls
 from dualtrack.chat.expire_pause import expire_pause
+from dualtrack.chat.explain_chat import evidence
 from dualtrack.chat.new_chat import NewChat
+from dualtrack.chat.receipt import Deployment, receipt_of
 from dualtrack.chat.start_chat import start_chat
 from dualtrack.chat.turn_attempt import TurnSettings
 from dualtrack.clock import iso
@@ -37,12 +39,18 @@ from dualtrack_stack.roots import project_root
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from dualtrack.answers import Receipt
     from dualtrack.frozen import JsonObject
     from dualtrack.memory.records import Record
+    from dualtrack.models.protocol import Model
     from dualtrack.profiles import Profile
     from dualtrack.runtime.executions import Executions
     from dualtrack.storage.chats import Chat
     from dualtrack.storage.stores import Stores
+    from dualtrack.tool_declaration import Declaration
+    from dualtrack.tools.running import Execute
+    from dualtrack_stack.local.testing.script import Heard
+
 USER: Final = "test"
 
 
@@ -92,6 +100,7 @@ class Answer:
     sent: tuple[dict[str, Any], ...]
     output: Any = None
     pause: Pause | None = None
+    chat_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +110,7 @@ class LocalChat:
     user: str
     conversation_id: str
     _stores: Stores
-    _script: ItemsScript
+    _heard: Heard
     _workflow: LocalWorkflow
 
     def ask(
@@ -160,6 +169,12 @@ class LocalChat:
         self._workflow.clock.sleep(max(0.0, chat.deadline - self._stores.clock()) + 1)
         return self._taken(lambda executions: expire_pause(self._stores, executions, chat))
 
+    def receipt(self, answer: Answer) -> Receipt:
+        """What the chat of an answer did and cost, as the API says it; without AWS and the ledger."""
+        chat = self._stores.chats.load(self.user, answer.chat_id)
+        assert chat is not None
+        return receipt_of(evidence(self._stores, chat, None), Deployment())
+
     def waits_for(self) -> str:
         """A sentence, after a blank, about the calls that wait for approval and how one goes on; empty if none does."""
         listed = self._stores.paused.of(self.user)
@@ -193,13 +208,13 @@ class LocalChat:
 
     def _taken(self, take: Callable[[Executions], Chat | None]) -> Answer:
         """The answer of the chat that goes on with this. Raises `ScriptError`."""
-        first = len(self._script.sent)
+        first = len(self._heard.sent)
         executions: Any = _AtOnce(self._workflow)
         chat = take(executions)
-        if self._script.problem:
-            raise ScriptError(self._script.problem)
+        if self._heard.problem:
+            raise ScriptError(self._heard.problem)
         assert chat is not None
-        return self._answer(chat.chat_id, self._script.sent[first:])
+        return self._answer(chat.chat_id, self._heard.sent[first:])
 
     def _answer(self, chat_id: str, sent: list[dict[str, Any]]) -> Answer:
         chat = self._stores.chats.load(self.user, chat_id)
@@ -216,6 +231,7 @@ class LocalChat:
             sent=tuple(sent),
             output=shown_to_user["output"],
             pause=self._pause(chat),
+            chat_id=chat_id,
         )
 
     def _call(self, record: Record) -> Call:
@@ -255,32 +271,60 @@ def local_chat(
     Raises ValueError for a profile that does not exist or is wrong and for files of the project that are, TypeError
     for a tool or an item that is none, and, at the end of the block, `ScriptError` for items that are left over.
     """
-    root, given = project_root(), declarations_of(tools)
+    script, given = ItemsScript(model), declarations_of(tools)
+    served = Served(lambda clock: connect(script, clock), script)
+    with conversation(profile, served, given, user=user, given_credits=credits, settings=settings) as chat:
+        yield chat
+        waits_for = chat.waits_for()
+    if script.left and not script.problem:
+        rest = ", ".join(map(shown, script.left))
+        raise ScriptError(f"The model was not called again, and the script goes on: {rest}.{waits_for}")
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """Who answers the model's calls. ``connect`` makes the client, given the clock of the chat; ``heard`` keeps what it
+    was sent; ``model``: its name, of agents that name none."""
+
+    connect: Callable[[JumpingClock], Model]
+    heard: Heard
+    model: str = DEFAULTS.dualtrack_model
+    provider: str = DEFAULTS.dualtrack_provider
+
+
+@contextmanager
+def conversation(
+    profile: str | Mapping[str, Any],
+    served: Served,
+    given: Mapping[str, Declaration] = MappingProxyType({}),
+    *,
+    user: str = USER,
+    given_credits: int = 1_000,
+    settings: Mapping[str, str] = MappingProxyType({}),
+    change: Callable[[Profile], Profile] = lambda agent: agent,
+    around: Callable[[Execute], Execute] = lambda run: run,
+) -> Iterator[LocalChat]:
+    """`local_chat` with any model. ``given``: tools by name, beside those of the profile; ``change`` is made to the
+    agent, and ``around`` takes the place of whoever runs its tool calls. Raises ValueError likewise."""
+    root = project_root()
     specs = specs_of(project_at(root), given)
-    agent = agent_from(profile, root, specs, given)
-    script, clock = ItemsScript(model), JumpingClock()
+    agent = change(agent_from(profile, root, specs, given))
+    clock = JumpingClock()
     own, profiles = {**tools_at(root), **given}, {agent.name: agent}
     with (
         _offered(agent),
         stores_in_memory(clock) as stores,
         closing(Toolbox(own, {**settings_at(root), **settings}, stores, profiles)) as toolbox,
     ):
-        _give(stores, user, credits)
+        _give(stores, user, given_credits)
         conversation_id, now = new_conversation_id(), iso(stores.clock())
         position = list_position(now, conversation_id)
-        conversation = Conversation(user, conversation_id, "Test", agent.name, now, now, position)
-        stores.conversations.create(conversation)
-        turns = TurnSettings(
-            AgentDeployment(DEFAULTS.dualtrack_model, profiles=profiles, tools=specs),
-            details=ErrorDetails(),
-        )
-        workflow = LocalWorkflow(stores, connect(script, clock), turns, toolbox, clock)
-        chat = LocalChat(user, conversation.conversation_id, stores, script, workflow)
-        yield chat
-        waits_for = chat.waits_for()
-    if script.left and not script.problem:
-        rest = ", ".join(map(shown, script.left))
-        raise ScriptError(f"The model was not called again, and the script goes on: {rest}.{waits_for}")
+        begun = Conversation(user, conversation_id, "Test", agent.name, now, now, position)
+        stores.conversations.create(begun)
+        deployed = AgentDeployment(served.model, provider=served.provider, profiles=profiles, tools=specs)
+        turns = TurnSettings(deployed, details=ErrorDetails())
+        workflow = LocalWorkflow(stores, served.connect(clock), turns, around(toolbox), clock)
+        yield LocalChat(user, conversation_id, stores, served.heard, workflow)
 
 
 @contextmanager

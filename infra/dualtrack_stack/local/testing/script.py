@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 import httpx2
 from dualtrack.models.anthropic_sdk import Anthropic
@@ -72,6 +72,23 @@ def fails(status: int = 529) -> Fails:
     if status not in STATUS_TYPES:
         raise ValueError(f"fails({status}): the model's service does not answer so.")
     return Fails(status)
+
+
+class Heard(Protocol):
+    """What a model was sent: the ``sent`` bodies of its turns' requests in order, and the ``problem`` for which it
+    could not answer one; empty if there was none."""
+
+    sent: list[dict[str, Any]]
+    problem: str
+
+
+class NoScript(Script):
+    """Leaves every call to the offline model's rules."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sent: list[dict[str, Any]] = []
+        self.problem = ""
 
 
 class ItemsScript(Script):
@@ -155,8 +172,8 @@ def _last_message(request: wire.Request) -> str:
     return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…")
 
 
-def connect(script: ItemsScript, now: Clock) -> Claude:
-    """A client of the offline model within this process, whose turns the script answers."""
+def connect(script: ItemsScript | NoScript, now: Clock) -> Claude:
+    """A client of the offline model within this process, whose turns the script answers, if there is one."""
     model = _InProcess(State(Settings(), script, PromptCache(now)), script)
     http_client = httpx2.Client(transport=httpx2.MockTransport(model))
     return Claude(
@@ -169,7 +186,7 @@ class _InProcess:
     """The Messages API as a transport."""
 
     model: State
-    script: ItemsScript
+    script: ItemsScript | NoScript
 
     def __call__(self, http: httpx2.Request) -> httpx2.Response:
         try:
