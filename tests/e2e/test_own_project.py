@@ -201,6 +201,15 @@ def test_its_tests_pass(project: Project, unchanged: None) -> None:
     assert "2 passed" in tested
 
 
+def test_its_case_passes(project: Project, unchanged: None) -> None:
+    """Without a stack, a key or the network; what CI reads is written."""
+    del unchanged
+    said = project.dualtrack("eval", "--junit", "evals.xml", "--html", "evals.html")
+    assert "passed  weather/Boots in Ottawa  (offline" in said
+    assert "1 of 1 passed" in said
+    assert 'failures="0"' in (project.folder / "evals.xml").read_text()
+
+
 def test_a_stage_is_synthesised(project: Project, unchanged: None) -> None:
     """With the project's profile in its library, and its tool in the function of its tools."""
     del unchanged

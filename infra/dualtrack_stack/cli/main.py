@@ -16,6 +16,7 @@ from dualtrack_stack.cli.command import exit_codes, report, state_dir_option
 from dualtrack_stack.cli.conversation_commands import conversations, show
 from dualtrack_stack.cli.course_commands import course_commands
 from dualtrack_stack.cli.credit_commands import credit_commands
+from dualtrack_stack.cli.eval_commands import eval_commands
 from dualtrack_stack.cli.explain_commands import explain
 from dualtrack_stack.cli.graph_commands import graph_commands
 from dualtrack_stack.cli.key_commands import key_commands
@@ -48,6 +49,7 @@ main.add_command(pauses)
 main.add_command(decide)
 main.add_command(tools)
 main.add_command(check)
+main.add_command(eval_commands)
 main.add_command(prices)
 main.add_command(credit_commands)
 main.add_command(key_commands)

@@ -34,6 +34,7 @@ _NEXT: Final = """\
   {enter}uv run dualtrack chat 'weather city=Ottawa'   the local stack; the offline model calls the tool
   uv run dualtrack dev                          the same with its page
   uv run pytest                                 whole chats with a scripted model
+  uv run dualtrack eval                         the cases in evals/
 
 With ANTHROPIC_API_KEY set, Claude answers. README.md has the rest."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,6 +21,7 @@ from dualtrack.clock import iso
 from dualtrack.credits.account import Account, AccountChange, Movement
 from dualtrack.frozen import freeze, thaw
 from dualtrack.ids import new_conversation_id
+from dualtrack.models.thinking import Thinking
 from dualtrack.models.trouble import ErrorDetails
 from dualtrack.output_schema import refused_schema
 from dualtrack.profiles import all_profiles
@@ -284,12 +285,16 @@ def local_chat(
 @dataclass(frozen=True, slots=True)
 class Served:
     """Who answers the model's calls. ``connect`` makes the client, given the clock of the chat; ``heard`` keeps what it
-    was sent; ``model``: its name, of agents that name none."""
+    was sent. ``model``: its name, of agents that name none; ``clock``: waits for a busy service take no time, unless
+    the service is a real one."""
 
     connect: Callable[[JumpingClock], Model]
     heard: Heard
     model: str = DEFAULTS.dualtrack_model
     provider: str = DEFAULTS.dualtrack_provider
+    thinking: Thinking = field(default_factory=Thinking)
+    max_cost: float = 0.0
+    clock: Callable[[], JumpingClock] = JumpingClock
 
 
 @contextmanager
@@ -309,7 +314,7 @@ def conversation(
     root = project_root()
     specs = specs_of(project_at(root), given)
     agent = change(agent_from(profile, root, specs, given))
-    clock = JumpingClock()
+    clock = served.clock()
     own, profiles = {**tools_at(root), **given}, {agent.name: agent}
     with (
         _offered(agent),
@@ -321,8 +326,10 @@ def conversation(
         position = list_position(now, conversation_id)
         begun = Conversation(user, conversation_id, "Test", agent.name, now, now, position)
         stores.conversations.create(begun)
-        deployed = AgentDeployment(served.model, provider=served.provider, profiles=profiles, tools=specs)
-        turns = TurnSettings(deployed, details=ErrorDetails())
+        deployed = AgentDeployment(
+            served.model, served.thinking, served.provider, profiles=profiles, tools=specs
+        )
+        turns = TurnSettings(deployed, served.max_cost, ErrorDetails())
         workflow = LocalWorkflow(stores, served.connect(clock), turns, around(toolbox), clock)
         yield LocalChat(user, conversation_id, stores, served.heard, workflow)
 

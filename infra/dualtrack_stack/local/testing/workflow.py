@@ -20,7 +20,6 @@ from dualtrack.chat.run_turn import run_turn
 from dualtrack.chat.summarise import summarise
 from dualtrack.chat.turn_attempt import WaitTiming
 from dualtrack.memory.summaries import SummarySettings
-from dualtrack.settings import DEFAULTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,6 +53,14 @@ class JumpingClock:
     def sleep(self, seconds: float) -> None:
         """Be there at once."""
         self.ahead += seconds
+
+
+class WaitingClock(JumpingClock):
+    """The time of day, for a service that is really asked: a busy one is left alone for as long as it says."""
+
+    def sleep(self, seconds: float) -> None:
+        """Wait."""
+        time.sleep(seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +113,7 @@ class LocalWorkflow:
             _log.exception("call %s left no result", call)
 
     def _summarise(self, ref: ChatRef) -> None:
-        by = SummarySettings(DEFAULTS.dualtrack_model)
+        by = SummarySettings(self.settings.deployed.model)
         summarise(ref, self.stores, lambda _: self.model, by, sleep=self.clock.sleep)
 
     def _tried(self, step: Callable[[], T], tries: int) -> T:
