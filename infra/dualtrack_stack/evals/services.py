@@ -115,13 +115,9 @@ def live_model(settings: Settings) -> Model:
     key = os.environ.get(provider.key, "") if provider.key else ""
     if provider.key and not (key or os.environ.get(provider.address)):
         raise NoKey(f"The live model needs {provider.key}: set it, or leave out --answers live.")
-    if provider.key:
-        from dualtrack.models.providers.anthropic.client import connect as dial  # noqa: PLC0415 - with a key alone
+    from dualtrack.models.open_model import model_with_key  # noqa: PLC0415 - where a service is asked
 
-        return dial(settings.anthropic_base_url, key)
-    from dualtrack.models.open_model import open_model  # noqa: PLC0415 - with AWS credentials alone
-
-    return open_model(settings)
+    return model_with_key(settings, key)
 
 
 def recording_of(root: Path, case_id: str) -> Path:

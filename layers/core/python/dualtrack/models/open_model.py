@@ -25,6 +25,15 @@ def open_model(settings: Settings, provider: str = "") -> Model:
     return model
 
 
+def model_with_key(settings: Settings, key: str) -> Model:
+    """The same with a key that is at hand, for commands; `open_model` for a service that needs none."""
+    provider = provider_of(settings.dualtrack_provider)
+    if not provider.key:
+        return open_model(settings)
+    model: Model = _client_of(provider.name).connect(provider.address_in(settings), key)
+    return model
+
+
 def _client_of(provider: str) -> ModuleType:
     return import_module(f"dualtrack.models.providers.{provider_of(provider).name}.client")
 
