@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 import click
 
-from dualtrack_stack.cli.command import Exit, exit_codes
-from dualtrack_stack.cli.target import Missing, need
+from dualtrack_stack.cli.command import Exit, exit_codes, report, stack_options
+from dualtrack_stack.cli.conversation_commands import whole_conversation
+from dualtrack_stack.cli.id_types import wrong_id
+from dualtrack_stack.cli.target import Missing, need, open_target
 from dualtrack_stack.roots import own_python, project_root
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from dualtrack_stack.cli.target import TargetOptions
     from dualtrack_stack.evals.compare import Run
     from dualtrack_stack.evals.files import Found
+    from dualtrack_stack.evals.past_chat import PastConversation, PastQuery
     from dualtrack_stack.evals.services import Services
 
 _COMPARED: Final = ("profile", "model", "commit")
@@ -225,3 +232,99 @@ def _git(root: Path, *arguments: str) -> str:
     if done.returncode:
         raise Missing(f"git {' '.join(arguments)}: {done.stderr.strip()[-500:]}")
     return done.stdout
+
+
+@eval_commands.command("add")
+@click.argument("what", metavar="CHAT|FILE")
+@click.option("--name", metavar="NAME", help="Of the case; by default the beginning of its first question.")
+@click.option(
+    "--replace",
+    "given",
+    multiple=True,
+    metavar="TEXT=STAND-IN",
+    help="A name or another text that nobody shall read, and what stands in for it; may be repeated.",
+)
+@stack_options
+def add(stack: TargetOptions, what: str, name: str | None, given: tuple[str, ...]) -> None:
+    """Make a case of your own chat (ch_…), of a conversation (cv_…), or of a file by `dualtrack show ID --json`.
+
+    Its questions, its tools' results and its calls become a file in evals/, and its answers a recording. Addresses,
+    telephone numbers, ids, keys and files are replaced; read it before you commit it.
+    """
+    with exit_codes():
+        need("local", "`dualtrack eval`")
+        from dualtrack_stack.evals.files import FOLDER, parse_cases  # noqa: PLC0415 - extra `local`
+        from dualtrack_stack.evals.make_case import case_text, tape_of  # noqa: PLC0415 - extra `local`
+        from dualtrack_stack.evals.scrub import Scrub  # noqa: PLC0415 - extra `local`
+        from dualtrack_stack.evals.services import recording_of  # noqa: PLC0415 - extra `local`
+
+        past, chosen = past_chat(stack, what)
+        files = dict.fromkeys(file for query in chosen for file in query.files if file)
+        pairs = {
+            **{file: f"file{number}{Path(file).suffix}" for number, file in enumerate(files, 1)},
+            **dict(_pair(text) for text in given),
+        }
+        scrub = Scrub(pairs)
+        title = _case_name(name or scrub.text(chosen[0].ask))
+        chat = chosen[-1].chat_id or past.id
+        root = project_root()
+        file = _free(root / FOLDER, title)
+        made = datetime.now(UTC).date().isoformat()
+        origin = {"chat": chat, "stack": stack.url or "local", "made": made}
+        text = case_text(past, origin, title, scrub, chosen)
+        try:
+            parse_cases(text, file.name)
+        except ValueError as wrong:
+            raise Missing(f"No case can be made of it: {wrong}") from None
+        tape = recording_of(root, f"{file.stem}/{title}")
+        for path, content in ((file, text), (tape, tape_of(chosen, scrub))):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(content, encoding="utf-8")
+        replaced = ", ".join(f"{many} × {kind}" for kind, many in sorted(scrub.kinds.items()) if many)
+        click.echo(f"{file.relative_to(root)} has the case, {tape.relative_to(root)} its recorded answers.")
+        click.echo(
+            f"Replaced: {replaced or 'nothing'}. Read both before you commit them, and write what has to be true."
+        )
+
+
+def past_chat(stack: TargetOptions, what: str) -> tuple[PastConversation, Sequence[PastQuery]]:
+    """A recorded conversation, and its queries up to the chat that is named. Raises `Missing`."""
+    from dualtrack_stack.evals.past_chat import BadExport, from_file, past_of  # noqa: PLC0415 - extra `local`
+
+    last = ""
+    try:
+        if what.startswith(("ch_", "cv_")):
+            if problem := wrong_id("chat_id" if what.startswith("ch_") else "conversation_id", what):
+                raise click.UsageError(problem)
+            with open_target(stack, report) as target, target.client() as client:
+                conversation_id = what
+                if what.startswith("ch_"):
+                    chat = client.call("GET", f"/v1/chats/{what}")
+                    conversation_id, last = str(chat["conversation_id"]), str(chat["message_id"])
+                past = past_of(whole_conversation(client, conversation_id, "full"))
+        elif Path(what).is_file():
+            past = from_file(Path(what))
+        else:
+            raise Missing(f"{what} is no chat (ch_…), no conversation (cv_…) and no file.")
+    except BadExport as wrong:
+        raise Missing(str(wrong)) from None
+    return past, [query for query in past.queries if not last or query.number <= int(last[1:])]
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, stand_in = text.partition("=")
+    if not (name and equals):
+        raise click.UsageError("--replace takes TEXT=STAND-IN.")
+    return name, stand_in
+
+
+def _case_name(text: str) -> str:
+    """What a case may be called, of a question."""
+    return " ".join(re.sub(r"[^\w .,'()-]+", " ", text).split())[:60].strip() or "A chat"
+
+
+def _free(folder: Path, name: str) -> Path:
+    """A file that there is not yet."""
+    base = re.sub(r"[^a-z0-9]+", "-", name.casefold()).strip("-")[:40] or "chat"
+    names = itertools.chain([base], (f"{base}-{number}" for number in itertools.count(2)))
+    return next(path for path in (folder / f"{one}.toml" for one in names) if not path.exists())

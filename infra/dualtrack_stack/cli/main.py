@@ -24,6 +24,7 @@ from dualtrack_stack.cli.log_commands import logs
 from dualtrack_stack.cli.new_command import new
 from dualtrack_stack.cli.pause_commands import decide, pauses
 from dualtrack_stack.cli.price_command import prices
+from dualtrack_stack.cli.replay_command import replay
 from dualtrack_stack.cli.target import need_local
 from dualtrack_stack.cli.tool_commands import tools
 from dualtrack_stack.cli.user_commands import user_commands
@@ -50,6 +51,7 @@ main.add_command(decide)
 main.add_command(tools)
 main.add_command(check)
 main.add_command(eval_commands)
+main.add_command(replay)
 main.add_command(prices)
 main.add_command(credit_commands)
 main.add_command(key_commands)

@@ -163,8 +163,9 @@ def _found(
         if profile not in profiles:
             problems.append(f"{at}: profile {profile!r}: {unknown(profile, profiles)}")
         elif not profiles[profile].mcp:  # a server's tools are not known here
+            there = tools | {result.tool for result in case.results}  # one with results need not be here
             problems += [
-                f"{at}: tool {name!r}: {unknown(name, tools)}" for name in _tools(case) if name not in tools
+                f"{at}: tool {name!r}: {unknown(name, there)}" for name in _tools(case) if name not in there
             ]
         found.append(FoundCase(f"{group}/{case.name}", shown, line, profile, case))
     if problems:
@@ -176,7 +177,6 @@ def _tools(case: Case) -> Iterator[str]:
     for checks in (case, *case.turn):
         yield from (call.tool for call in checks.calls)
         yield from checks.never_calls
-    yield from (result.tool for result in case.results)
 
 
 def _shown(file: Path, root: Path) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.errors import ApiError
 from dualtrack.tool_values import ToolResult
@@ -13,10 +13,13 @@ from dualtrack.tool_values import ToolResult
 from dualtrack_stack.evals.checks import Finding, MadeCall, Outcome, findings, fits
 from dualtrack_stack.evals.judge import judge
 from dualtrack_stack.evals.tape import BadTape
+from dualtrack_stack.local.testing.agents import project_at
 from dualtrack_stack.local.testing.local_chat import conversation
+from dualtrack_stack.local.testing.tools import specs_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from pathlib import Path
 
     from dualtrack.answers import TokenKind
     from dualtrack.profiles import Profile
@@ -79,17 +82,18 @@ def run_case(found: FoundCase, services: Services, *, profile: str = "") -> Case
     exchanges: list[Exchange] = []
     judged_dollars = 0.0
     name = services.model or service.served.model
+    elsewhere = tools_elsewhere(services.root, [given.tool for given in found.case.results])
     try:
         with conversation(
             profile or found.profile,
             service.served,
             user="eval",
             given_credits=CREDITS,
-            change=_with_model(services.model),
+            change=with_model(services.model),
             around=standing_in(found.case.results),
         ) as chat:
             for turn in found.case.turns:
-                outcome = _asked(chat, turn)
+                outcome = _asked(chat, turn, found.case.results, elsewhere)
                 exchanges.append(Exchange(turn.ask, outcome))
                 if found.case.turn:
                     place = f"message {len(exchanges)}: "
@@ -137,19 +141,42 @@ def standing_in(results: Sequence[GivenResult]) -> Callable[[Execute], Execute]:
     return around
 
 
-def _with_model(name: str) -> Callable[[Profile], Profile]:
+def with_model(name: str) -> Callable[[Profile], Profile]:
+    """A change of an agent: this model, if one is named."""
     return lambda agent: replace(agent, model=name) if name else agent
 
 
-def _asked(chat: LocalChat, turn: Turn) -> Outcome:
+def tools_elsewhere(root: Path, names: Iterable[str]) -> list[dict[str, Any]]:
+    """Those of the tools that are neither the project's nor the library's, a server's for instance, as a client would
+    bring them: the model may call them, and their results come from outside."""
+    known = specs_of(project_at(root), {})
+    return [
+        {"name": name, "description": "A tool whose results are given.", "input_schema": {"type": "object"}}
+        for name in dict.fromkeys(names)
+        if name not in known
+    ]
+
+
+def _asked(
+    chat: LocalChat, turn: Turn, results: Sequence[GivenResult], elsewhere: Sequence[Mapping[str, Any]]
+) -> Outcome:
     """The chat up to its end, or to a pause in which nothing is to be decided. Raises `ApiError`."""
     began = time.perf_counter()
-    answer = chat.ask(turn.ask, output=turn.schema_)
+    answer = chat.ask(turn.ask, output=turn.schema_, tools=elsewhere)
     for _ in range(_MOST_DECISIONS):
-        waiting = [call.id for call in answer.pause.calls if call.kind == "approval"] if answer.pause else []
-        if not (turn.decide and waiting):
+        waiting = answer.pause.calls if answer.pause else ()
+        approvals = [call.id for call in waiting if call.kind == "approval"]
+        outside = next((call for call in waiting if call.kind == "client_tool"), None)
+        if outside:
+            given = next((one for one in results if fits(one, outside.name, outside.input)), None)
+            said, is_error = (
+                (given.text, given.is_error) if given else ("There is no result for this input.", True)
+            )
+            answer = chat.decide(outside.id, result=said, is_error=is_error)
+        elif turn.decide and approvals:
+            answer = chat.decide(*approvals, approve=turn.decide == "approve")
+        else:
             break
-        answer = chat.decide(*waiting, approve=turn.decide == "approve")
     return _outcome(chat, answer, time.perf_counter() - began)
 
 

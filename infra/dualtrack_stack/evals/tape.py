@@ -162,7 +162,7 @@ class Played:
             raise ModelRefused(self.problem, 400, said=self.problem)
         known = asked(request)
         taken = next((call for call in of_kind if call["asked"] == known), of_kind[0])
-        self.drifted += taken["asked"] != known
+        self.drifted += taken["asked"] not in ("", known)
         self.calls.remove(taken)
         mark = _MARK.search(json.dumps(thaw(request), ensure_ascii=False))
         text = json.dumps(taken, ensure_ascii=False)
