@@ -24,7 +24,7 @@ def _with_digits(text: str, number: int) -> str:
 
 _FORMS: Final[Mapping[str, tuple[str, Callable[[str, int], str]]]] = {
     "key": (
-        r"\b(?:(?:sk|pk|rk|ghp|gho|github_pat|xox[abp]|AKIA|ASIA|dtk)[-_]?[A-Za-z0-9_-]{12,200}|eyJ[\w.-]{20,7000})",
+        r"\b(?:(?:sk|pk|rk|ghp|gho|github_pat|xox[abp]|AKIA|ASIA|dt_)[-_]?[A-Za-z0-9_-]{12,200}|eyJ[\w.-]{20,7000})",
         lambda _, number: f"KEY-{number}",
     ),
     "address": (
