@@ -176,6 +176,26 @@ def test_a_tool_that_raises_is_found_without_an_aws_tool(project: Project, url: 
     assert chat_id[1] in project.dualtrack("logs")
 
 
+def test_a_chat_becomes_a_case_and_is_replayed(project: Project, url: str) -> None:
+    """As the stack has recorded it: the case passes with the recorded answers, and nothing differs in a replay."""
+    del url
+    chat = json.loads(project.dualtrack("chat", "--json", "weather city=Lisbon"))
+    made = project.dualtrack("eval", "add", chat["chat_id"], "--name", "Lisbon")
+    assert "evals/lisbon.toml has the case" in made
+    case = (project.folder / "evals" / "lisbon.toml").read_text()
+    assert f'origin = {{ chat = "{chat["chat_id"]}"' in case
+    assert "16 °C, rain" in case
+    assert "passed  lisbon/Lisbon  (recorded" in project.dualtrack("eval", "evals/lisbon.toml")
+    assert "nothing differs" in project.dualtrack("replay", chat["chat_id"])
+    tool = project.folder / "tools" / "weather.py"
+    before = tool.read_text()
+    tool.write_text(before.replace("16 °C, rain", "21 °C, clear"))
+    again = project.dualtrack("replay", chat["chat_id"], "--from", "q1-t1")
+    tool.write_text(before)
+    assert "-16 °C, rain" in again
+    assert "+21 °C, clear" in again
+
+
 def test_the_page_is_served(url: str) -> None:
     page = httpx.get(f"{url}/")
     assert page.status_code == httpx.codes.OK
@@ -204,7 +224,7 @@ def test_its_tests_pass(project: Project, unchanged: None) -> None:
 def test_its_case_passes(project: Project, unchanged: None) -> None:
     """Without a stack, a key or the network; what CI reads is written."""
     del unchanged
-    said = project.dualtrack("eval", "--junit", "evals.xml", "--html", "evals.html")
+    said = project.dualtrack("eval", "evals/weather.toml", "--junit", "evals.xml", "--html", "evals.html")
     assert "passed  weather/Boots in Ottawa  (offline" in said
     assert "1 of 1 passed" in said
     assert 'failures="0"' in (project.folder / "evals.xml").read_text()
