@@ -55,7 +55,7 @@ def eval_commands(**_: object) -> None:
     """
 
 
-@eval_commands.command("run")
+@eval_commands.command("run", hidden=True)
 @click.argument("path", required=False, type=click.Path(path_type=Path))
 @click.option(
     "--answers",
@@ -117,10 +117,9 @@ def run_cases(
             beside = Services(root, answers, other if what == "model" else model or "")
             chosen = other if what == "profile" else profile or ""
             both = compared(now, _run(compare, found, beside, chosen, told))
-        if html:
-            html.write_text(html_of(now, both), encoding="utf-8")
-        if junit:
-            junit.write_bytes(junit_of(now))
+        for file, page in ((html, lambda: html_of(now, both).encode()), (junit, lambda: junit_of(now))):
+            if file:
+                _write(file, page())
         if as_json:
             click.echo(
                 json.dumps({**run_json(now), "compared": run_json(both.other) if both else None}, indent=2)
@@ -134,6 +133,13 @@ def run_cases(
 
 eval_commands.params.extend(option for option in run_cases.params if isinstance(option, click.Option))
 # `eval --help` lists them; it is `run` that takes them
+
+
+def _write(file: Path, content: bytes) -> None:
+    try:
+        file.write_bytes(content)
+    except OSError as problem:
+        raise Missing(f"{file} cannot be written: {problem.strerror}.") from problem
 
 
 def _progress(text: str) -> None:
