@@ -40,6 +40,13 @@ def order(item: str) -> str:
     """Orders an item."""
     MADE.append(item)
     return f"ordered {item}"
+
+
+@tool(approval="never")
+def ship(item: str) -> str:
+    """Ships an item, which nobody is asked about."""
+    MADE.append(item)
+    return f"shipped {item}"
 '''
 
 
@@ -54,7 +61,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     (root / "tools" / "orders.py").write_text(ORDERS)
     assistant = json.loads((root / "profiles" / "assistant.json").read_text())
     (root / "profiles" / "assistant.json").write_text(
-        json.dumps({**assistant, "tools": [*assistant["tools"], "order"]})
+        json.dumps({**assistant, "tools": [*assistant["tools"], "order", "ship"]})
     )
     before = {name for name in sys.modules if name.partition(".")[0] == "tools"}
     yield root

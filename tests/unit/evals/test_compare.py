@@ -1,8 +1,10 @@
-"""Intervals, the sign test and kappa, beside values from tables."""
+"""Decisions without a chat: intervals, the sign test and kappa beside values from tables, a schema."""
 
 from __future__ import annotations
 
 import pytest
+from dualtrack_stack.evals.case import Checks
+from dualtrack_stack.evals.checks import Outcome, findings
 from dualtrack_stack.evals.compare import sign_test, wilson
 from dualtrack_stack.evals.judge import kappa
 
@@ -26,6 +28,13 @@ def test_the_interval_is_wilson_s(passed: int, cases: int, low: float, high: flo
 )
 def test_the_sign_test_is_exact(better: int, worse: int, p: float) -> None:
     assert sign_test(better, worse) == pytest.approx(p)
+
+
+def test_an_answer_that_does_not_fit_the_schema_fails() -> None:
+    checks = Checks.model_validate({"schema": {"type": "object", "required": ["city"], "properties": {}}})
+    assert [one.passed for one in findings(checks, Outcome('{"city": 1}', "done"))] == [True]
+    assert [one.passed for one in findings(checks, Outcome('{"town": 1}', "done"))] == [False]
+    assert [one.passed for one in findings(checks, Outcome("Ottawa", "done"))] == [False]
 
 
 def test_kappa_is_0_for_guesses_and_1_for_agreement() -> None:

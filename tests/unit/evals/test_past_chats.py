@@ -160,6 +160,22 @@ def test_nothing_that_changes_something_runs_unasked(past: Path) -> None:
     assert "not called" in again.output or "declined" in again.output
 
 
+def test_a_tool_that_nobody_is_asked_about_does_not_run_either(root: Path) -> None:
+    file = root / "past.json"
+    asked, done = (
+        said("q1", "user", "ship item=kayak"),
+        said("q1-r", "assistant", "Shipped.", stop="complete"),
+    )
+    file.write_text(
+        json.dumps(conversation(asked, call("q1-t1", "ship", {"item": "kayak"}, "shipped kayak"), done))
+    )
+    again = replayed(str(file), "--from", "q1-t1")
+    assert again.exit_code == 0, again.output
+    assert "-shipped kayak" in again.output
+    assert "+This call was not run: the chat is replayed" in again.output
+    assert "kayak" not in sys.modules["tools.orders"].MADE
+
+
 def test_a_step_that_there_is_not_is_said(past: Path) -> None:
     assert "There is no step q9: it has q1, q2" in replayed(str(past), "--from", "q9").output
     assert "There is no step q2-t7: q2-t1, q2-t2" in replayed(str(past), "--from", "q2-t7").output
