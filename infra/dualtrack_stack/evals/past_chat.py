@@ -125,8 +125,7 @@ def _turns(own: Sequence[Mapping[str, Any]]) -> Iterator[PastTurn]:
     for record in own:
         parsed = parse_record_id(record["record_id"])
         if parsed and parsed.kind == "thought":
-            turn = record.get("turn") or parsed.number
-            said[turn] = record.get("content", "")[record.get("thinking_characters", 0) :]
+            said[_turn_of(record, own)] = record.get("content", "")[record.get("thinking_characters", 0) :]
         elif parsed and parsed.kind == "tool":
             calls.setdefault(record["turn"], []).append(
                 PastCall(
@@ -141,3 +140,12 @@ def _turns(own: Sequence[Mapping[str, Any]]) -> Iterator[PastTurn]:
             )
     for turn, made in sorted(calls.items()):
         yield PastTurn(said.get(turn, ""), tuple(made))
+
+
+def _turn_of(thought: Mapping[str, Any], own: Sequence[Mapping[str, Any]]) -> int:
+    """The model call in which it was written: thoughts are counted for themselves, and stored before their calls."""
+    at = thought.get("created_at", "")
+    return min(
+        (record["turn"] for record in own if "turn" in record and record.get("created_at", "") >= at),
+        default=0,
+    )

@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 from dualtrack_stack.cli.main import main
 from dualtrack_stack.evals.make_case import toml
+from dualtrack_stack.evals.past_chat import past_of
 from dualtrack_stack.evals.scrub import Scrub
 from hypothesis import given
 from hypothesis import strategies as st
@@ -109,6 +110,22 @@ def test_a_chat_becomes_a_case_that_passes(evaluate: Evaluate, root: Path, past:
         evaluate("add", str(past), "--name", "Boots").exit_code,
         (root / "evals" / "boots-2.toml").is_file(),
     ) == (0, True)
+
+
+def test_what_was_said_belongs_to_the_calls_behind_it() -> None:
+    """The first turn calls without a word; the thought before the second is still the first of the query."""
+    records = [
+        said("q1", "user", "Both?"),
+        said("q1-a1", "assistant", "And Lisbon.", created_at="2026-11-28T10:00:03.000Z"),
+        call("q1-t1", "weather", {"city": "Ottawa"}, COLD, turn=1, created_at="2026-11-28T10:00:02.000Z"),
+        call("q1-t2", "weather", {"city": "Lisbon"}, "rain", turn=2, created_at="2026-11-28T10:00:04.000Z"),
+        said("q1-r", "assistant", "Snow, rain.", stop="complete"),
+    ]
+    (query,) = past_of(conversation(*records)).queries
+    assert [(turn.said, [one.id for one in turn.calls]) for turn in query.turns] == [
+        ("", ["q1-t1"]),
+        ("And Lisbon.", ["q1-t2"]),
+    ]
 
 
 def test_what_is_no_chat_is_said(evaluate: Evaluate, root: Path) -> None:
