@@ -63,18 +63,48 @@ def aws_commands() -> None:
 @stage_option
 @region_option
 @click.option("--github", is_flag=True, help="Include GitHub's MCP server, even if no image is set.")
+@click.option(
+    "--users", type=click.IntRange(1, 10**9), help="Print the month of so many users, and what it needs."
+)
+@click.option("--chats-a-day", type=click.FloatRange(0, 10**6, min_open=True), help="Of each user.")
+@click.option("--model", help="Which answers. Else the stage's.")
 @json_option
-def cost(*, stage: str, region: str | None, github: bool, as_json: bool) -> None:
+def cost(
+    *,
+    stage: str,
+    region: str | None,
+    github: bool,
+    users: int | None,
+    chats_a_day: float | None,
+    model: str | None,
+    as_json: bool,
+) -> None:
     """What a chat costs, without the model, and a month without chats: a line for each part.
+
+    With --users and --chats-a-day: their month, with the model's share, what runs at a time in the busiest hour, and
+    AWS's first limit.
 
     Calculated from the stage's templates, counted requests and a dated price table; no AWS account is needed.
     """
+    if (users is None) != (chats_a_day is None):
+        raise click.UsageError("--users and --chats-a-day belong together.")
+    if model is not None and users is None:
+        raise click.UsageError(
+            "--model needs --users and --chats-a-day: a chat's own lines are without the model."
+        )
     with exit_codes():
         need("deploy", "`dualtrack aws cost`")
         from dualtrack_stack.prices import price_table  # noqa: PLC0415 - extra `deploy`
 
         table = price_table(region_of(region))
-        bills = bills_of(_templates(stage, with_github=github), table.region)
+        templates = _templates(stage, with_github=github)
+        if users is not None and chats_a_day is not None:
+            from dualtrack_stack.cli.aws.month import show_month  # noqa: PLC0415 - extra `deploy`
+
+            show_month(templates, stage, users, chats_a_day, model, table, as_json=as_json)
+            click.echo("" if as_json else borrowed_note(table), nl=False)
+            return
+        bills = bills_of(templates, table.region)
         if as_json:
             priced = {"region": table.region, "prices_read_on": table.read_on, "borrowed": table.borrowed}
             print_json({"stage": stage, **priced, "bills": as_data(bills)})
