@@ -80,6 +80,7 @@ def build(
             api_url=chat.rest.rest.url,
             sign_in_url=identity.sign_in.base_url(),
             client_id=identity.client.user_pool_client_id,
+            terminal_client_id=identity.terminal.user_pool_client_id,
             uploads_bucket=data.bodies.bucket_name,
             edge=edge,
         )

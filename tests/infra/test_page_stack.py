@@ -41,6 +41,7 @@ def synthesised(
         api_url=api_url,
         sign_in_url=SIGN_IN,
         client_id="client-1",
+        terminal_client_id="terminal",
         uploads_bucket=BUCKET,
         edge=edge,
     )
@@ -107,6 +108,7 @@ def test_the_policy_lets_the_page_call_only_its_origin_sign_in_and_bucket() -> N
         api_url=API,
         sign_in_url=SIGN_IN,
         client_id="client-1",
+        terminal_client_id="terminal",
         uploads_bucket=BUCKET,
     )
     security = headers_of(Template.from_stack(stack))["SecurityHeadersConfig"]

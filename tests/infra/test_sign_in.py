@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from dualtrack.checked_settings import checked
 from dualtrack_stack.sign_in import Mail, Oidc, Saml, SignIn, sign_in_from
+from dualtrack_stack.sign_in_ports import PORTS, address_at
 
 from tests.drivers.templates import Stage, readable
 from tests.infra.rules.registry import ALL_SET
@@ -52,8 +53,9 @@ def test_the_client_offers_them_and_the_sign_in_leads_to_the_domain(
     assembly: Callable[..., Path],
 ) -> None:
     stage = Stage("prod", assembly("prod", ALL_SET))
-    (client,) = stage.resources("Identity", "AWS::Cognito::UserPoolClient").values()
-    assert client["SupportedIdentityProviders"] == ["COGNITO", "Oidc", "Saml"]
+    client, terminal = stage.resources("Identity", "AWS::Cognito::UserPoolClient").values()
+    for each in (client, terminal):
+        assert each["SupportedIdentityProviders"] == ["COGNITO", "Oidc", "Saml"]
     assert client["CallbackURLs"] == client["LogoutURLs"] == ["https://chat.example.org/"]
     providers = stage.resources("Identity", "AWS::Cognito::UserPoolIdentityProvider")
     assert {provider["ProviderType"] for provider in providers.values()} == {"OIDC", "SAML"}
@@ -65,6 +67,19 @@ def test_the_client_offers_them_and_the_sign_in_leads_to_the_domain(
 
 def test_prod_without_an_address_has_no_sign_in_page(prod: Stage) -> None:
     """Cognito needs the redirect addresses; the page's address is known only after the first deployment."""
-    (client,) = prod.resources("Identity", "AWS::Cognito::UserPoolClient").values()
+    client, _ = prod.resources("Identity", "AWS::Cognito::UserPoolClient").values()
     assert client["AllowedOAuthFlowsUserPoolClient"] is False
     assert "CallbackURLs" not in client
+
+
+def test_the_terminals_client_takes_a_code_and_no_password(prod: Stage) -> None:
+    _, terminal = prod.resources("Identity", "AWS::Cognito::UserPoolClient").values()
+    assert terminal["ExplicitAuthFlows"] == ["ALLOW_REFRESH_TOKEN_AUTH"]
+    assert (terminal["AllowedOAuthFlows"], terminal["GenerateSecret"]) == (["code"], False)
+    assert terminal["CallbackURLs"] == [address_at(port) for port in PORTS]
+    (chat,) = (
+        function
+        for function in prod.resources("Chat", "AWS::Lambda::Function").values()
+        if "TOKEN_AUDIENCE" in function.get("Environment", {}).get("Variables", {})
+    )
+    assert len(readable(chat["Environment"]["Variables"]["TOKEN_AUDIENCE"]).split(",")) == 2

@@ -53,6 +53,10 @@ class ClientError(Exception):
     """A call has no result; the message says why."""
 
 
+class Missing(ClientError):
+    """A token, an extra, or the requested account is missing."""
+
+
 class CommandFailed(ClientError):
     """An operation did not complete; the message says why, and what to do."""
 

@@ -66,9 +66,15 @@ _url_option = click.option(
     callback=lambda _context, _option, value: _checked_url(value),
     help="A stack's address; else the local one, started if needed.",
 )
+required_url_option = click.option(
+    "--url",
+    required=True,
+    callback=lambda _context, _option, value: (_checked_url(value) or "").rstrip("/"),
+    help="The stage's address: that of its page.",
+)
 _token_option = click.option(
     "--token",
-    help="ID token or API key; else DUALTRACK_TOKEN, DUALTRACK_API_KEY. Local stacks need none.",
+    help="ID token or API key; else DUALTRACK_TOKEN, DUALTRACK_API_KEY, `dualtrack login`. Local stacks need none.",
 )
 
 

@@ -21,6 +21,7 @@ from dualtrack_stack.cli.explain_commands import explain
 from dualtrack_stack.cli.graph_commands import graph_commands
 from dualtrack_stack.cli.key_commands import key_commands
 from dualtrack_stack.cli.log_commands import logs
+from dualtrack_stack.cli.login_commands import login, logout
 from dualtrack_stack.cli.new_command import new
 from dualtrack_stack.cli.pause_commands import decide, pauses
 from dualtrack_stack.cli.price_command import prices
@@ -42,6 +43,8 @@ def main() -> None:
 
 main.add_command(new)
 main.add_command(chat)
+main.add_command(login)
+main.add_command(logout)
 main.add_command(conversations)
 main.add_command(show)
 main.add_command(watch)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import shlex
+import time
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
@@ -15,7 +16,15 @@ from typing import TYPE_CHECKING, Any, Final
 from dualtrack.extras import how_to_install, is_installed
 from dualtrack.frozen import loads
 
-from dualtrack_stack.cli.client import ApiClient, ClientError, RequestRefused, Unreachable, is_loopback
+from dualtrack_stack.cli import kept_tokens, oauth
+from dualtrack_stack.cli.client import (
+    ApiClient,
+    CommandFailed,
+    Missing,
+    RequestRefused,
+    Unreachable,
+    is_loopback,
+)
 from dualtrack_stack.cli.transcript import one_line
 from dualtrack_stack.roots import project_root
 
@@ -30,13 +39,11 @@ if TYPE_CHECKING:
 OPERATOR: Final = "operator"
 """The local stack's user with the rights of an administrator."""
 
-_HOW: Final = "give --token, or set DUALTRACK_TOKEN or DUALTRACK_API_KEY"
+_HOW: Final = "`dualtrack login --url {url}`; or give --token, or set DUALTRACK_TOKEN or DUALTRACK_API_KEY"
+_SOON: Final = 60.0
+"""Seconds: a token that expires sooner is renewed before it is used."""
 _SOME_CREDITS: Final = 500
 """Used in the suggested command when credits are short."""
-
-
-class Missing(ClientError):
-    """A token, an extra, or the requested account is missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +91,8 @@ def open_target(wanted: TargetOptions, report: Report) -> Iterator[ChosenStack]:
     with ExitStack() as held:
         url = _enter_local(held, wanted.state_dir, report) if wanted.url is None else wanted.url.rstrip("/")
         env_token = None if wanted.url is None else wanted.env_token
-        target = _identified(url, wanted.token or env_token)
+        signed_in = wanted.url is not None and not (wanted.token or env_token)
+        target = _identified(url, wanted.token or env_token or (_signed_in(url) if signed_in else ""))
         if target.dev:
             target = replace(target, grants=command_line(wanted, "credits", "grant", str(_SOME_CREDITS)))
         try:
@@ -160,7 +168,7 @@ def command_line(stack: TargetOptions, *words: str) -> str:
 def _identified(url: str, token: str | None) -> ChosenStack:
     if not is_loopback(url):
         if not token:
-            raise Missing(f"{url} needs an ID token or an API key: {_HOW}.")
+            raise Missing(f"{url} needs an ID token or an API key: {_HOW.format(url=url)}.")
         return ChosenStack(url, token, dev=False)
     mode = _mode(url)
     if token:
@@ -168,7 +176,25 @@ def _identified(url: str, token: str | None) -> ChosenStack:
     try:
         return ChosenStack(url, dev_token(url).token, dev=True, mode=mode)
     except RequestRefused as error:
-        raise Missing(f"{url} does not issue tokens: {_HOW}.") from error
+        raise Missing(f"{url} does not issue tokens: {_HOW.format(url=url)}.") from error
+
+
+def _signed_in(url: str) -> str:
+    """The ID token of a sign-in by `dualtrack login`, renewed if it is about to expire; empty without one. Raises
+    `Missing` if it has ended."""
+    found = kept_tokens.kept(url)
+    if found is None:
+        return ""
+    if float(claims_of(found.tokens.id_token).get("exp", 0)) > time.time() + _SOON:
+        return found.tokens.id_token
+    try:
+        tokens = oauth.renewed(found.provider, found.tokens.refresh_token)
+    except CommandFailed:
+        raise Missing(
+            f"The sign-in to {url} has ended. Sign in again: `dualtrack login --url {url}`."
+        ) from None
+    kept_tokens.keep(url, replace(found, tokens=tokens))
+    return tokens.id_token
 
 
 def _mode(url: str) -> str:

@@ -200,7 +200,7 @@ class ChatStack(Stack):
             "USER_POOL_ID": pool.user_pool_id,
             "JWKS_URL": f"{issuer}/.well-known/jwks.json",
             "TOKEN_ISSUER": issuer,
-            "TOKEN_AUDIENCE": self._identity.client.user_pool_client_id,
+            "TOKEN_AUDIENCE": f"{self._identity.client.user_pool_client_id},{self._identity.terminal.user_pool_client_id}",
             "EMBED_FUNCTION": self.functions["embed"].alias.function_arn,
         }
 

@@ -8,6 +8,7 @@ from aws_cdk import ArnFormat, Aws, CfnOutput, Duration, RemovalPolicy, SecretVa
 from aws_cdk import aws_cognito as cognito
 
 from dualtrack_stack.sign_in import OWN_USERS
+from dualtrack_stack.sign_in_ports import PORTS, address_at
 from dualtrack_stack.stacks.findings import accept
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ class IdentityStack(Stack):
         providers += [self._saml(sign_in.saml)] if sign_in.saml else []
         callbacks = [*stage.callback_urls, *([page_url] if page_url else [])]
         self.client = self._client(callbacks, providers)
+        self.terminal = self._terminal(providers)
         self.sign_in = self.pool.add_domain(
             "SignIn",
             cognito_domain=cognito.CognitoDomainOptions(domain_prefix=f"{stage.prefix}-{Aws.ACCOUNT_ID}"),
@@ -172,6 +174,33 @@ class IdentityStack(Stack):
                 *(cognito.UserPoolClientIdentityProvider.custom(own.provider_name) for own in providers),
             ],
         )
+        for provider in providers:
+            client.node.add_dependency(provider)
+        return client
+
+    def _terminal(self, providers: list[cognito.CfnUserPoolIdentityProvider]) -> cognito.UserPoolClient:
+        """Of `dualtrack login`: a code to three addresses of the caller's own machine, and no password."""
+        hours = Duration.hours(self._stage.token_hours)
+        client = self.pool.add_client(
+            "Terminal",
+            generate_secret=False,
+            prevent_user_existence_errors=True,
+            enable_token_revocation=True,
+            id_token_validity=hours,
+            access_token_validity=hours,
+            refresh_token_validity=Duration.days(30),
+            o_auth=cognito.OAuthSettings(
+                flows=cognito.OAuthFlows(authorization_code_grant=True),
+                scopes=[cognito.OAuthScope.OPENID, cognito.OAuthScope.EMAIL, cognito.OAuthScope.PROFILE],
+                callback_urls=[address_at(port) for port in PORTS],
+            ),
+            supported_identity_providers=[
+                cognito.UserPoolClientIdentityProvider.COGNITO,
+                *(cognito.UserPoolClientIdentityProvider.custom(own.provider_name) for own in providers),
+            ],
+        )
+        resource: Any = client.node.default_child
+        resource.explicit_auth_flows = ["ALLOW_REFRESH_TOKEN_AUTH"]  # without the list also SRP is allowed
         for provider in providers:
             client.node.add_dependency(provider)
         return client

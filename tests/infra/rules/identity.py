@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from dualtrack_stack.sign_in_ports import PORTS, address_at
+
 from tests.drivers.templates import readable
 from tests.infra.rules.registry import IN_PROD, dependencies, named, of_kind, rule
 
@@ -38,12 +40,25 @@ def no_client_sends_a_password(template: Template) -> Iterator[str]:
             yield key
 
 
+def _is_the_terminals(client: Template) -> bool:
+    return (
+        client.get("CallbackURLs") == [address_at(port) for port in PORTS]
+        and "LogoutURLs" not in client
+        and client.get("AllowedOAuthFlows") == ["code"]
+        and client["ExplicitAuthFlows"] == ["ALLOW_REFRESH_TOKEN_AUTH"]
+    )
+
+
 @rule(_CLIENT, IN_PROD)
 def a_sign_in_leads_to_no_other_machine(template: Template) -> Iterator[str]:
     """OAuth 2.0 Security Best Current Practice (RFC 9700), "Redirect URI Validation Attacks in Authorization Code
-    Grant": localhost is any program on the user's machine; without TLS a code can be intercepted.
+    Grant": localhost is any program on the user's machine; without TLS a code can be intercepted. But a terminal has no
+    other address (RFC 8252, "Loopback Interface Redirection"): a client for nothing else may have its three, by a code
+    alone, which is worth nothing without its verifier.
     """
     for key, client in of_kind(template, "AWS::Cognito::UserPoolClient").items():
+        if _is_the_terminals(client):
+            continue
         for url in map(readable, client.get("CallbackURLs", []) + client.get("LogoutURLs", [])):
             if not url.startswith("https://") or "localhost" in url:
                 yield f"{key}: {url}"

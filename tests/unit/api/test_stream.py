@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 APP = Path(__file__).parents[3] / "functions" / "stream" / "app.py"
 ISSUER = "https://cognito-idp.us-east-1.amazonaws.com/pool"
-AUDIENCE = "client"
+AUDIENCE, TERMINAL = "client", "terminal"
 ORIGIN = "https://chat.example.com"
 KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 ANOTHER_KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
@@ -110,7 +110,7 @@ def stream() -> Iterator[Stream]:
             SETTINGS,
             jwks_url=f"{url}/keys",
             token_issuer=ISSUER,
-            token_audience=AUDIENCE,
+            token_audience=f"{AUDIENCE},{TERMINAL}",
             allowed_origins=(ORIGIN, "https://b.example"),
         )
         module = _load()
@@ -266,6 +266,11 @@ def test_a_token_that_is_not_the_pools_own_id_token_is_refused(
     stream: Stream, done: Chat, token: str
 ) -> None:
     assert code(stream.get(done.chat_id, {"Authorization": f"Bearer {token}"})) == (401, "unauthorized")
+
+
+def test_a_token_of_the_terminals_client_is_taken(stream: Stream, done: Chat) -> None:
+    token = signed(claims(aud=TERMINAL))
+    assert stream.get(done.chat_id, {"Authorization": f"Bearer {token}"}).status_code == 200
 
 
 @pytest.mark.parametrize("header", ["", "Bearer", "Bearer ", "Basic YTpi", "{}", "Token {}"])

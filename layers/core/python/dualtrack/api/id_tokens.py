@@ -16,11 +16,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TokenVerifier:
-    """Verifies tokens of one user pool's app client. The pool's keys are fetched once and cached."""
+    """Verifies tokens of one user pool's app clients, which are the ``audiences``. The pool's keys are fetched once
+    and cached."""
 
     keys: jwt.PyJWKClient
     issuer: str
-    audience: str
+    audiences: tuple[str, ...]
 
     def verify(self, token: str) -> ApiCaller:
         """The caller, by their token; 401 if it is not valid."""
@@ -33,7 +34,7 @@ class TokenVerifier:
                 token,
                 key,
                 algorithms=["RS256"],
-                audience=self.audience,
+                audience=self.audiences,
                 issuer=self.issuer,
                 options={"require": ["exp", "iat", "sub", "token_use"]},
             )
@@ -45,4 +46,5 @@ class TokenVerifier:
 
 def verifier_of(settings: Settings) -> TokenVerifier:
     """The verifier of this stage's pool."""
-    return TokenVerifier(jwt.PyJWKClient(settings.jwks_url), settings.token_issuer, settings.token_audience)
+    audiences = tuple(settings.token_audience.split(","))
+    return TokenVerifier(jwt.PyJWKClient(settings.jwks_url), settings.token_issuer, audiences)
