@@ -143,7 +143,7 @@ def _found(
 ) -> Iterator[FoundCase]:
     """Its cases, whose profiles and tools there are. Raises `BadProject`."""
     project = project_at(root)
-    own = [profile_from(json.loads(source.content)) for source in project.profiles]
+    own = [profile_from(json.loads(path.read_bytes())) for path in project.profiles]
     profiles = {**all_profiles(), **{profile.name: profile for profile in own}}
     tools = {*IN_HOUSE, *(spec["name"] for spec in project.specs)}
     problems: list[str] = []
