@@ -32,6 +32,9 @@ ISSUER: Final = "token.actions.githubusercontent.com"
 PUBLISHERS: Final = ("actions/", "aws-actions/", "./.github/workflows/")
 """Owners of trusted actions: GitHub, AWS, and this project."""
 
+ALLOWED: Final = {"contents": "read", "id-token": "write", "attestations": "write"}
+"""Of a job: a token of its own for AWS or PyPI, and the proof of what was built."""
+
 COMMIT: Final = re.compile(r"@[0-9a-f]{40}$")
 SETUP_NODE: Final = "actions/setup-node@49933ea5288caeca8642d1e84afbd3f7d6820020 # v4.4.0"
 UV: Final = "0.13.9"
@@ -108,7 +111,7 @@ def faults(text: str, workflow: dict[Any, Any]) -> Iterator[str]:
 
 def job_faults(job: dict[str, Any]) -> Iterator[str]:
     """What is wrong with a job."""
-    if not job.get("permissions", {}).items() <= {"contents": "read", "id-token": "write"}.items():
+    if not job.get("permissions", {}).items() <= ALLOWED.items():
         yield f"may {job['permissions']}"
     for step in (job, *job.get("steps", ())):
         used, run = step.get("uses", ""), step.get("run", "")

@@ -28,6 +28,7 @@ from dualtrack.api.route import EVENTS_PATH, KEY_PATH
 from dualtrack.api.routes.conversations import ATTACHMENT_PATH
 from dualtrack.api.sizes import EVENT_BYTES, TOO_LARGE_BODY
 from dualtrack.api.streamed import streamed_apis
+from dualtrack.errors import NO_ROUTE
 from dualtrack.profiles import all_profiles, profile_from
 from dualtrack.settings import settings_from
 from dualtrack.storage.uploads import FOLDER
@@ -267,7 +268,7 @@ def _odd_address(scope: Scope) -> Response | None:
         return error(400, "invalid_request", "The address is too long.")
     # the emulator resolves dots, and would answer for another service of this stack
     if {b".", b".."} & set(scope["raw_path"].split(b"/")):
-        return error(404, "not_found", "Not found.")
+        return error(404, "not_found", NO_ROUTE)
     return None
 
 
@@ -288,7 +289,7 @@ def _is_streamed(scope: Scope) -> bool:
 
 
 async def _not_served(_: Request, problem: Exception) -> Response:  # noqa: ARG001 - a path or a method
-    return error(404, "not_found", "Not found.")
+    return error(404, "not_found", NO_ROUTE)
 
 
 async def _broken(_: Request, problem: Exception) -> Response:  # noqa: ARG001 - the server logs it
@@ -377,7 +378,7 @@ class Front:
         path = "docs.html" if path == "docs" else path
         file = web.files().get(path)  # the file system is not asked about a name from outside
         if file is None:
-            return error(404, "not_found", "Not found.")
+            return error(404, "not_found", NO_ROUTE)
         response = await StaticFiles(directory=file.parent).get_response(file.name, request.scope)
         response.headers.update(web.headers(path))
         return response

@@ -15,6 +15,7 @@ from dualtrack.api.attachments import BINARY_TYPES
 from dualtrack.api.sizes import TOO_LARGE, TOO_LARGE_BODY
 from dualtrack.api.streamed import api_at
 from dualtrack.chat_times import ANSWER_FUNCTION_SECONDS
+from dualtrack.errors import NO_ROUTE
 
 from dualtrack_stack.edge import PLAIN
 from dualtrack_stack.gateway import METHODS
@@ -61,8 +62,8 @@ def _refusals() -> tuple[GatewayRefusal, ...]:
         GatewayRefusal(kind.INVALID_API_KEY, 403, "forbidden", "Not allowed."),
         GatewayRefusal(kind.WAF_FILTERED, 403, "forbidden", "Not allowed."),
         # API Gateway's response to an unknown path or method
-        GatewayRefusal(kind.MISSING_AUTHENTICATION_TOKEN, 404, "not_found", "Not found."),
-        GatewayRefusal(kind.RESOURCE_NOT_FOUND, 404, "not_found", "Not found."),
+        GatewayRefusal(kind.MISSING_AUTHENTICATION_TOKEN, 404, "not_found", NO_ROUTE),
+        GatewayRefusal(kind.RESOURCE_NOT_FOUND, 404, "not_found", NO_ROUTE),
         GatewayRefusal(kind.REQUEST_TOO_LARGE, 413, "too_large", TOO_LARGE),
         GatewayRefusal(kind.THROTTLED, 429, "rate_limited", "Too many requests; try again shortly."),
         GatewayRefusal(kind.QUOTA_EXCEEDED, 429, "rate_limited", "Too many requests; try again later."),

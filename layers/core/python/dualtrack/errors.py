@@ -204,6 +204,10 @@ def invalid_request(message: str) -> ApiError:
     return ApiError("invalid_request", message)
 
 
+NO_ROUTE: Final = "Not found. The API's paths begin with /v1; GET /openapi.json lists them."
+"""What gateway and front say of a path that nobody serves."""
+
+
 def not_found(message: str = "Not found.") -> ApiError:
     """404, also for what belongs to another user."""
     return ApiError("not_found", message)
