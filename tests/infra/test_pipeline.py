@@ -198,7 +198,7 @@ def test_the_pipeline_and_the_command_deploy_with_the_same_cdk() -> None:
 def test_every_runner_installs_the_same_uv() -> None:
     texts = [path.read_text() for path in (*WORKFLOWS, ROOT / ".ci" / "run")]
     installed = [line for text in texts for line in text.splitlines() if re.search("pipx? install", line)]
-    assert len(installed) == 5
+    assert len(installed) == 7
     assert all(line.endswith(f" uv=={UV}") for line in installed)
 
 
