@@ -57,7 +57,7 @@ def _catalogue(project: Project) -> Catalogue:
     from dualtrack_stack.settings import configured  # noqa: PLC0415 - extra `local`
 
     client, configuration = McpClient(), configured(project, "local", os.environ)
-    with running(configuration.stdio, lambda _: free_port()) as by_command:
+    with running(configuration.stdio, lambda _: free_port(), os.environ) as by_command:
         servers = (*parse_servers(configuration.checked().mcp_servers), *by_command)
         found = [server_tools(client, one, lambda _: "") for one in servers]
     tools = tuple(spec for content in found for spec in content.tools)

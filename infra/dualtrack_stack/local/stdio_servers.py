@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
-import os
 import secrets
 import tempfile
 import time
@@ -92,18 +91,19 @@ def start_bridges(
 
 
 @contextlib.contextmanager
-def running(servers: Sequence[StdioServer], port_of: Callable[[str], int]) -> Iterator[tuple[McpServer, ...]]:
-    """The servers, for as long as it takes to ask them. Raises ValueError for one that does not begin."""
+def running(
+    servers: Sequence[StdioServer], port_of: Callable[[str], int], given: Mapping[str, str]
+) -> Iterator[tuple[McpServer, ...]]:
+    """The servers, for as long as it takes to ask them; ``given``: the environment. Raises ValueError for one that does
+    not begin."""
     if not servers:
         yield ()
         return
     with tempfile.TemporaryDirectory() as folder:
         children = Children(Path(folder))
-        environment = {name: os.environ[name] for name in _OF_BRIDGES if name in os.environ} | {
-            "TMPDIR": folder
-        }
+        environment = {name: given[name] for name in _OF_BRIDGES if name in given} | {"TMPDIR": folder}
         try:
-            bridged = [*start_bridges(children, servers, port_of, environment, os.environ)]
+            bridged = [*start_bridges(children, servers, port_of, environment, given)]
             if problems := [problem for one in bridged if (problem := one.problem())]:
                 raise ValueError("\n".join(f"The MCP server {problem}." for problem in problems))
             yield tuple(one.server for one in bridged)
@@ -120,5 +120,4 @@ def missing_secrets(servers: Sequence[StdioServer], given: Mapping[str, str]) ->
 
 
 def _bare(environment: Mapping[str, str]) -> dict[str, str]:
-    found = {name: os.environ[name] for name in _OF_EVERY_PROGRAM if name in os.environ}
-    return {**found, "TMPDIR": environment["TMPDIR"]}
+    return {name: environment[name] for name in (*_OF_EVERY_PROGRAM, "TMPDIR") if name in environment}
