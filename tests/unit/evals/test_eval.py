@@ -65,11 +65,11 @@ def test_each_check_passes_and_fails(evaluate: Evaluate, check: str, told: str) 
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ('[[case]]\nname = "a"\nask = "x"\ncontain = "y"', "evals/weather.toml:4: case.1.contain: there is no such name: did you mean contains?"),
-        ('[[case]]\nname = "a"\n\n[[case.turn]]\nask = "x"\njugde = "y"', "evals/weather.toml:6: case.1.turn.1.jugde: there is no such name: did you mean judge?"),
-        ('profle = "a"', "evals/weather.toml:1: profle: there is no such name: did you mean profile?"),
-        ('[[case]]\nname = "a"\nask = "x"\nprofile = "asistant"', "there is no such name: did you mean assistant?"),
-        ('[[case]]\nname = "a"\nask = "x"\nnever_calls = "wether"', "there is no such name: did you mean weather?"),
+        ('[[case]]\nname = "a"\nask = "x"\ncontain = "y"', "evals/weather.toml:4: case.1.contain: there is no such name: write contains"),
+        ('[[case]]\nname = "a"\n\n[[case.turn]]\nask = "x"\njugde = "y"', "evals/weather.toml:6: case.1.turn.1.jugde: there is no such name: write judge"),
+        ('profle = "a"', "evals/weather.toml:1: profle: there is no such name: write profile"),
+        ('[[case]]\nname = "a"\nask = "x"\nprofile = "asistant"', "there is no such name: write assistant"),
+        ('[[case]]\nname = "a"\nask = "x"\nnever_calls = "wether"', "there is no such name: write weather"),
         ('[[case]]\nname = "a"', "evals/weather.toml:1: case.1: a case has either ask, or one [[case.turn]]"),
         ('[[case]]\nname = "a"\nask = "x"\nmatches = "(?=a)"', "evals/weather.toml:4: case.1.matches.1: this is no regular expression"),
         ('[[case]]\nname = "a"\nask = "x"\nmost_turns = "3"', "evals/weather.toml:4: case.1.most_turns: it should be a valid integer"),
