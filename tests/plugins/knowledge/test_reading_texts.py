@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from email.message import EmailMessage
 
 import pytest
@@ -96,6 +97,12 @@ def test_underlined_lines_of_a_text_are_headings() -> None:
 def test_cells_are_divided_by_what_divides_them(source: str, header: str, rows: str) -> None:
     (block,) = reading("a.csv", source.encode("utf-16")).blocks
     assert (block.header, block.text) == (header, rows)
+
+
+def test_a_long_cell_is_read_and_the_limit_stays_everybody_elses() -> None:
+    before = csv.field_size_limit()
+    assert "x" * 200_000 in text_in(reading("a.csv", b"name,text\na," + b"x" * 200_000))
+    assert csv.field_size_limit() == before
 
 
 def _mail() -> EmailMessage:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from dualtrack.plugins.knowledge.reading.blocks import MAX_TEXT, TooLong
 from dualtrack.plugins.knowledge.reading.encodings import decoded
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from dualtrack.plugins.knowledge.reading.blocks import Blocks
 
@@ -24,18 +25,28 @@ def read_csv(data: bytes, blocks: Blocks) -> Sequence[str]:
     text = decoded(data).replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
     if len(text) > 2 * MAX_TEXT:  # its marks are not half of it
         raise TooLong
-    csv.field_size_limit(_LONGEST_CELL)
-    divider, text = _divider_of(text)
-    try:
-        rows = list(csv.reader(io.StringIO(text), delimiter=divider))
-    except csv.Error:  # a quote that never ends
-        rows = [line.split(divider) for line in text.split("\n")]
+    with _long_cells():
+        divider, text = _divider_of(text)
+        try:
+            rows = list(csv.reader(io.StringIO(text), delimiter=divider))
+        except csv.Error:  # a quote that never ends
+            rows = [line.split(divider) for line in text.split("\n")]
     filled = [row for row in rows if any(cell.strip() for cell in row)]
     widest = max(map(len, filled), default=0)
     while filled and len(filled[0]) < min(2, widest):  # what is said above the table
         blocks.text(filled.pop(0)[0])
     blocks.table(filled, heads=1)
     return ()
+
+
+@contextmanager
+def _long_cells() -> Iterator[None]:
+    """The limit is the whole process's: whoever else reads CSV in it has their own."""
+    before = csv.field_size_limit(_LONGEST_CELL)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
 
 
 def _divider_of(text: str) -> tuple[str, str]:
