@@ -47,12 +47,14 @@ APART: Final = frozenset(
 TOGETHER: Final = frozenset(
     {
         "tests/property/test_forks.py",
+        "tests/unit/cli/test_login.py",
         "tests/unit/test_code_style.py",
         "tests/unit/test_extend.py",
         "tests/unit/tools/graph/test_bolt.py",
     }
 )
-"""Other files that run as one: their tests share a server, or one takes a minute and may not be the last to begin."""
+"""Other files that run as one: their tests share a server or the ports of a sign-in, or one takes a minute and may not
+be the last to begin."""
 
 
 def group_of(nodeid: str) -> str:

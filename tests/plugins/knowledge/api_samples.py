@@ -28,7 +28,7 @@ def samples_of(clean: Callable[[str], str], ann: Person) -> dict[str, Any]:
     files = {"files": [{"upload_id": upload["upload_id"], "name": upload["name"]}]}
     job = samples.call(ann, "POST", f"{where}/jobs", files).json()["url"]
     wait_for(lambda: ann.get(job)["status"] in ("done", "failed"))
-    samples.call(ann, "GET", job)
+    assert samples.call(ann, "GET", job).json()["status"] == "done", ann.get(job)
     samples.call(ann, "GET", "/v1/collections")
     samples.call(ann, "PATCH", where, {"description": "How boats are built"})
     (document,) = samples.call(ann, "GET", f"{where}/documents").json()["documents"]
