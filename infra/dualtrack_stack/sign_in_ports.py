@@ -6,8 +6,9 @@ from __future__ import annotations
 
 from typing import Final
 
-PORTS: Final = (47311, 47312, 47313)
-"""Fixed, because Cognito compares addresses with their ports; three, because one may be taken."""
+PORTS: Final = (27311, 27312, 27313)
+"""Fixed, because Cognito compares addresses with their ports; three, because one may be taken. None is in a range that
+systems give to outgoing connections (Linux from 32768, macOS and Windows from 49152 on)."""
 
 PATH: Final = "/signed-in"
 
