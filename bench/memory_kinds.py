@@ -17,6 +17,7 @@ import argparse
 import itertools
 import logging
 import random
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, get_args
 
@@ -47,7 +48,7 @@ from tests.drivers.memory_scenarios import Progress
 from tests.drivers.world import make_world
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from dualtrack.models.prices import Rates
     from dualtrack.models.protocol import Form, Model
@@ -186,9 +187,7 @@ def dual_track(
         return ToolResult(texts[parsed.query if parsed else 0, running.call.input["query"]])
 
     done = Remembered()
-    profile = profile_named(DEFAULT_PROFILE)
-    all_profiles()[DEFAULT_PROFILE] = replace(profile, history=replace(profile.history, summaries=summaries))
-    with make_world(**{TOOL: found}) as made:
+    with _becoming_short(summaries), make_world(**{TOOL: found}) as made:
         made.model.state.cache = PromptCache(made.clock)
         made.model.state.script = script or made.model.state.script
         made.stores.ledger.grant("ann", "g", 1_000_000, "bench", made.clock())
@@ -205,6 +204,17 @@ def dual_track(
             tell(f"{exchange.number} of {len(exchanges)} queries")
         look(world, conversation_id)
         return done, charged.first
+
+
+@contextmanager
+def _becoming_short(summaries: WhenSummarised) -> Iterator[None]:
+    """The assistant's records become short in this way, in this process, until the block ends."""
+    profile = profile_named(DEFAULT_PROFILE)
+    all_profiles()[DEFAULT_PROFILE] = replace(profile, history=replace(profile.history, summaries=summaries))
+    try:
+        yield
+    finally:
+        all_profiles()[DEFAULT_PROFILE] = profile
 
 
 def _fetched(world: World, exchange: Exchange, conversation_id: str) -> str:
