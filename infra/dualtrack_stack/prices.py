@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack_stack.roots import PACKAGE
 
@@ -26,6 +26,10 @@ class PriceTable:
     read_on: str
     dollars: Mapping[str, float]
     borrowed: tuple[str, ...] = ()
+
+    def source(self) -> dict[str, Any]:
+        """Where the prices are from, as commands print it with ``--json``."""
+        return {"region": self.region, "prices_read_on": self.read_on, "borrowed": self.borrowed}
 
 
 def price_table(region: str = HOME) -> PriceTable:

@@ -114,7 +114,8 @@ class ApprovalFile(BaseModel):
     allow: Annotated[list[ToolPattern], Field(max_length=100)] = []
 
 
-def _checkable(schema: dict[str, Any]) -> dict[str, Any]:
+def checkable(schema: dict[str, Any]) -> dict[str, Any]:
+    """A schema that answers can be held to. Raises ValueError."""
     if problem := refused_schema(schema):
         raise ValueError(problem)
     return schema
@@ -125,7 +126,7 @@ class OutputFile(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    schema_: Annotated[dict[str, Any], Field(alias="schema"), AfterValidator(_checkable)]
+    schema_: Annotated[dict[str, Any], Field(alias="schema"), AfterValidator(checkable)]
 
 
 class ProfileFile(BaseModel):

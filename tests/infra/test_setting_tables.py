@@ -37,7 +37,6 @@ READERS: Final = {
     "infra/dualtrack_stack/cli/check_command.py": "settings of the local stage",
     "infra/dualtrack_stack/cli/price_command.py": "settings of a stage",
     "infra/dualtrack_stack/cli/asking.py": "VISUAL, EDITOR",
-    "infra/dualtrack_stack/cli/eval_commands.py": "the environment of the same command at another commit",
     "infra/dualtrack_stack/cli/login_commands.py": "SSH_CONNECTION: no browser leads back to this machine",
     "infra/dualtrack_stack/evals/services.py": "settings of the local stage, the key of its model",
     "infra/dualtrack_stack/cli/aws/month.py": "settings of a stage",

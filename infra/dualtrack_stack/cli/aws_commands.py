@@ -106,8 +106,7 @@ def cost(
             return
         bills = bills_of(templates, table.region)
         if as_json:
-            priced = {"region": table.region, "prices_read_on": table.read_on, "borrowed": table.borrowed}
-            print_json({"stage": stage, **priced, "bills": as_data(bills)})
+            print_json({"stage": stage, **table.source(), "bills": as_data(bills)})
             return
         for title, lines in bills.items():
             _show(title, lines)
@@ -201,10 +200,7 @@ def as_data(bills: Mapping[str, list[Line]]) -> list[dict[str, Any]]:
         {
             "what": title,
             "dollars": total(lines),
-            "lines": [
-                {"item": line.item, "amount": line.amount, "price": line.price, "dollars": line.dollars}
-                for line in lines
-            ],
+            "lines": [line.as_data() for line in lines],
         }
         for title, lines in bills.items()
     ]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 import re
 import subprocess
 import sys
 import tempfile
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
@@ -197,24 +197,17 @@ def _of_commit(root: Path, commit: str, path: Path | None, arguments: Sequence[s
     from dualtrack_stack.evals.report import run_from  # noqa: PLC0415 - extra `local`
 
     with _checked_out(root, commit) as there:
-        cases = (path or root / FOLDER).resolve()
-        beside = there / FOLDER
+        own, beside = (root / FOLDER).resolve(), there / FOLDER
+        cases = path.resolve() if path else own
         if beside.is_symlink() or beside.exists():
             beside.rename(there / f".{FOLDER}-of-{there.name}")
-        beside.symlink_to((root / FOLDER).resolve())
-        within = (
-            beside / cases.relative_to((root / FOLDER).resolve())
-            if cases.is_relative_to((root / FOLDER).resolve())
-            else cases
-        )
+        beside.symlink_to(own)
+        within = beside / cases.relative_to(own) if cases.is_relative_to(own) else cases
         command = own_python("dualtrack_stack.cli.main", "eval", "run", str(within), "--json", *arguments)
-        done = subprocess.run(
-            command, cwd=there, capture_output=True, text=True, check=False, env={**os.environ}
-        )
+        done = subprocess.run(command, cwd=there, capture_output=True, text=True, check=False)
     if done.returncode not in (Exit.ANSWERED, Exit.FAILED):
         raise Missing(f"The commit {commit} cannot be evaluated: {done.stderr.strip()[-1_000:]}")
-    run = run_from(json.loads(done.stdout))
-    return type(run)(f"commit={commit}", run.results, run.agreement)
+    return replace(run_from(json.loads(done.stdout)), name=f"commit={commit}")
 
 
 @contextmanager

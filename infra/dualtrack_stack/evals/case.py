@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self
 
-from dualtrack.output_schema import matcher, refused_schema
+from dualtrack.output_schema import matcher
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from dualtrack_stack.profiles import checkable
 
 MOST_CASES = 1_000
 """Of a file."""
@@ -20,12 +22,6 @@ def _pattern(text: str) -> str:
     if matcher(text) is None:
         raise ValueError("this is no regular expression that is matched in linear time (no look-around)")
     return text
-
-
-def _schema(schema: dict[str, Any]) -> dict[str, Any]:
-    if problem := refused_schema(schema):
-        raise ValueError(problem)
-    return schema
 
 
 class Part(BaseModel):
@@ -64,7 +60,7 @@ class Checks(Part):
     matches: Annotated[list[Annotated[str, AfterValidator(_pattern)]], BeforeValidator(_listed)] = []
     calls: Annotated[list[Annotated[WantedCall, BeforeValidator(_as_call)]], BeforeValidator(_listed)] = []
     never_calls: Texts = []
-    schema_: Annotated[Annotated[dict[str, Any], AfterValidator(_schema)] | None, Field(alias="schema")] = (
+    schema_: Annotated[Annotated[dict[str, Any], AfterValidator(checkable)] | None, Field(alias="schema")] = (
         None
     )
     """The JSON Schema that the answer is asked to fit."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,8 +16,8 @@ from dualtrack_stack.evals.case import Case, CaseFile, Checks, GivenResult, Labe
 from dualtrack_stack.local.testing.agents import project_at
 from dualtrack_stack.project.file import unknown
 from dualtrack_stack.project.model import BadProject, sentence
-from dualtrack_stack.project.plain_file import read_plain
-from dualtrack_stack.project.toml_lines import line_of, lines_of
+from dualtrack_stack.project.plain_file import plain_text
+from dualtrack_stack.project.toml_lines import line_of, lines_of, no_toml
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -37,7 +36,6 @@ _TABLES: Final[Mapping[str, type[Checks] | type[Any]]] = {
     "results": GivenResult,
     "origin": Origin,
 }
-_AT_LINE: Final = re.compile(r"(.*) \(at (?:line (\d+), column \d+|end of document)\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +70,7 @@ def read_cases(root: Path, path: Path | None = None) -> Found:
     for file in files:
         shown = _shown(file, root)
         try:
-            text = _text(file, shown)
+            text = plain_text(file, shown, MAX_BYTES, "write several files")
             read, lines = _parsed(text, shown)
             cases += _found(root, file, shown, read, lines)
             labelled += read.labelled
@@ -88,25 +86,11 @@ def parse_cases(text: str, shown: str) -> CaseFile:
     return _parsed(text, shown)[0]
 
 
-def _text(file: Path, shown: str) -> str:
-    try:
-        data = read_plain(file, MAX_BYTES + 1)
-        if len(data) > MAX_BYTES:
-            raise BadProject(f"{shown}:1: it is larger than {MAX_BYTES:,} bytes: write several files")
-        return data.decode("utf-8").replace("\r\n", "\n")
-    except UnicodeDecodeError:
-        raise BadProject(f"{shown}:1: this is not UTF-8: save the file in that encoding") from None
-    except OSError as error:
-        raise BadProject(f"{shown}:1: it cannot be read: {error.strerror}") from None
-
-
 def _parsed(text: str, shown: str) -> tuple[CaseFile, Mapping[tuple[str | int, ...], int]]:
     try:
         written, lines = json.dumps(tomllib.loads(text)), lines_of(text)
     except tomllib.TOMLDecodeError as error:
-        at = _AT_LINE.fullmatch(str(error))
-        said, line = at.groups() if at else (str(error), None)
-        raise BadProject(f"{shown}:{line or text.count(chr(10)) + 1}: this is no TOML: {said}") from None
+        raise BadProject(f"{shown}:{no_toml(text, error)}") from None
     except (TypeError, RecursionError) as error:
         raise BadProject(f"{shown}:1: write texts, numbers, lists and tables alone ({error})") from None
     try:

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dualtrack.models.protocol import Model
-    from dualtrack.models.turn import Usage
 
     from dualtrack_stack.evals.case import Labelled
 
@@ -73,11 +72,7 @@ def judge(model: Model, name: str, rubric: str, question: str, answer: str) -> J
         verdict, usage = model.parse(request, Verdict, _SECONDS)
     except (ModelUnavailable, ModelRefused) as error:
         return Judged(None, problem=str(error))
-    return Judged(verdict, _dollars(name, usage))
-
-
-def _dollars(name: str, usage: Usage) -> float:
-    return rates_of(name, usage.prompt_tokens, "").dollars(usage)
+    return Judged(verdict, rates_of(name, usage.prompt_tokens, "").dollars(usage))
 
 
 @dataclass(frozen=True, slots=True)

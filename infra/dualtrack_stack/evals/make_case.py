@@ -33,7 +33,7 @@ def case_text(
     results = [
         {
             "tool": call.tool,
-            "input": _input(scrub, call.input),
+            "input": scrub.value(dict(call.input)),
             "text": scrub.text(call.result),
             "is_error": call.is_error,
         }
@@ -51,7 +51,7 @@ def case_text(
             lines.append('decide = "decline"')
         elif query.calls:
             lines.append('decide = "approve"')
-        wanted = [{"tool": call.tool, "input": _input(scrub, call.input)} for call in query.calls]
+        wanted = [{"tool": call.tool, "input": scrub.value(dict(call.input))} for call in query.calls]
         if wanted:
             lines += ["calls = [", *(f"    {toml(call)}," for call in wanted), "]"]
         lines.append(f"most_turns = {len(query.turns) + 2}")
@@ -130,10 +130,6 @@ def _quoted(text: str) -> str:
     """JSON's escapes are TOML's, but for the one character that JSON leaves as it is, and for halves of pairs."""
     whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return json.dumps(whole, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def _input(scrub: Scrub, given: Mapping[str, Any]) -> Any:
-    return scrub.value(dict(given))
 
 
 def _comment(answer: str) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from dualtrack.chat_times import LEAST_CALL_SECONDS
@@ -17,11 +17,11 @@ from dualtrack.ids import parse_record_id
 from dualtrack.models.protocol import ignore
 from dualtrack.tool_values import ToolResult
 
-from dualtrack_stack.evals.checks import MadeCall, shown
+from dualtrack_stack.evals.checks import shown
 from dualtrack_stack.evals.make_case import turn_calls
-from dualtrack_stack.evals.run import CREDITS, tools_elsewhere, with_model
+from dualtrack_stack.evals.run import CREDITS, made_calls, tools_elsewhere, with_model
 from dualtrack_stack.evals.tape import Played
-from dualtrack_stack.local.testing.local_chat import Served, conversation
+from dualtrack_stack.local.testing.local_chat import conversation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -31,8 +31,9 @@ if TYPE_CHECKING:
     from dualtrack.models.turn import FirstByte, ModelReply
     from dualtrack.tools.running import Execute, Running
 
+    from dualtrack_stack.evals.checks import MadeCall
     from dualtrack_stack.evals.past_chat import PastCall, PastConversation, PastQuery
-    from dualtrack_stack.local.testing.local_chat import Answer, LocalChat
+    from dualtrack_stack.local.testing.local_chat import Answer, LocalChat, Served
 
 Ask: TypeAlias = Callable[[str, "Mapping[str, Any]"], bool]
 """Whether a call of this tool with this input, which changes something, may run."""
@@ -136,12 +137,15 @@ class _Results:
 
     def take(self, tool: str, given: Mapping[str, Any]) -> PastCall | None:
         """The recorded result of such a call, once."""
-        found = next(
-            (call for call in self.left if call.tool == tool and dict(call.input) == dict(given)), None
-        )
+        found = self.find(tool, given)
         if found:
             self.left.remove(found)
         return found
+
+    def find(self, tool: str, given: Mapping[str, Any]) -> PastCall | None:
+        """The same, which stays."""
+        wanted = (tool, dict(given))
+        return next((call for call in self.left if (call.tool, dict(call.input)) == wanted), None)
 
     def around(self, run: Execute) -> Execute:
         """Runs what is not recorded."""
@@ -201,7 +205,7 @@ def replay(
         client.rest = rest.connect(clock)
         return client
 
-    served = Served(connect, client, rest.model, rest.provider, rest.thinking, rest.max_cost, rest.clock)
+    served = replace(rest, connect=connect, heard=client)
     called = [call.tool for query in queries for call in query.calls]
     elsewhere = tools_elsewhere(root, called)
     with conversation(
@@ -215,10 +219,7 @@ def replay(
         for query in queries:
             results.begin(query, step)
             answer = _taken(chat, query, results, elsewhere)
-            calls = tuple(
-                MadeCall(call.name, call.input, call.result, call.is_error) for call in answer.calls
-            )
-            yield Replayed(query, calls, answer.text, answer.status, answer.error)
+            yield Replayed(query, made_calls(answer), answer.text, answer.status, answer.error)
             if answer.status != "done":
                 return
 
@@ -232,9 +233,7 @@ def _taken(
         if not (answer.pause and answer.pause.calls):
             break
         call = answer.pause.calls[0]
-        past = next(
-            (one for one in results.left if one.tool == call.name and dict(one.input) == call.input), None
-        )
+        past = results.find(call.name, call.input)
         if call.kind == "approval":
             said = past.status != "declined" if past else results.ask(call.name, call.input)
             if past and not said:

@@ -132,13 +132,16 @@ def standing_in(results: Sequence[GivenResult]) -> Callable[[Execute], Execute]:
 
     def around(run: Execute) -> Execute:
         def execute(running: Running) -> ToolResult:
-            call = running.call
-            given = next((one for one in results if fits(one, call.tool, call.input)), None)
+            given = _given(results, running.call.tool, running.call.input)
             return ToolResult(given.text, is_error=given.is_error) if given else run(running)
 
         return execute
 
     return around
+
+
+def _given(results: Sequence[GivenResult], tool: str, given: Mapping[str, Any]) -> GivenResult | None:
+    return next((one for one in results if fits(one, tool, given)), None)
 
 
 def with_model(name: str) -> Callable[[Profile], Profile]:
@@ -168,7 +171,7 @@ def _asked(
         approvals = [call.id for call in waiting if call.kind == "approval"]
         outside = next((call for call in waiting if call.kind == "client_tool"), None)
         if outside:
-            given = next((one for one in results if fits(one, outside.name, outside.input)), None)
+            given = _given(results, outside.name, outside.input)
             said, is_error = (
                 (given.text, given.is_error) if given else ("There is no result for this input.", True)
             )
@@ -180,6 +183,11 @@ def _asked(
     return _outcome(chat, answer, time.perf_counter() - began)
 
 
+def made_calls(answer: Answer) -> tuple[MadeCall, ...]:
+    """The calls of a chat that has been taken."""
+    return tuple(MadeCall(call.name, call.input, call.result, call.is_error) for call in answer.calls)
+
+
 def _outcome(chat: LocalChat, answer: Answer, seconds: float) -> Outcome:
     receipt = chat.receipt(answer)
     totals = receipt["totals"]
@@ -187,7 +195,7 @@ def _outcome(chat: LocalChat, answer: Answer, seconds: float) -> Outcome:
         text=answer.text,
         status=answer.status,
         error=answer.error,
-        calls=tuple(MadeCall(call.name, call.input, call.result, call.is_error) for call in answer.calls),
+        calls=made_calls(answer),
         credits=answer.credits,
         dollars=totals["model_dollars"],
         tokens=sum(totals["usage"][kind] for kind in _KINDS),

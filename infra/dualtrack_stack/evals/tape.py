@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.chat_times import LEAST_CALL_SECONDS
@@ -60,9 +60,8 @@ class Taped:
             on_first(byte)
 
         reply = self.model.stream(request, on_text, seconds, begun, on_thought)
-        kept = {
-            name: value for name, value in asdict(_thawed(reply)).items() if name not in ("message", "cache")
-        }
+        told = replace(reply, content=thaw(reply.content), broken=thaw(reply.broken), cache=None)
+        kept = {name: value for name, value in asdict(told).items() if name not in ("message", "cache")}
         self._keep("turn", request, {**kept, "served": first[0].served if first else str(request["model"])})
         return reply
 
@@ -188,17 +187,3 @@ def asked(request: Mapping[str, Any]) -> str:
     compared = {name: value for name, value in thaw(request).items() if name not in _NOT_COMPARED}
     text = _MARK.sub(_PLACE, json.dumps(compared, sort_keys=True, ensure_ascii=False))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def _thawed(reply: ModelReply) -> ModelReply:
-    return ModelReply(
-        thaw(reply.content),
-        reply.stop_reason,
-        reply.usage,
-        thaw(reply.broken),
-        reply.cut,
-        reply.declined,
-        reply.calls,
-        reply.first_seconds,
-        reply.is_late,
-    )

@@ -24,8 +24,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, 
 
 from dualtrack_stack.project.mcp_table import McpTables, by_address, by_command
 from dualtrack_stack.project.model import BadProject, ProjectFile, StageFile, WrongTable, sentence
-from dualtrack_stack.project.plain_file import read_plain
-from dualtrack_stack.project.toml_lines import line_of, lines_of
+from dualtrack_stack.project.plain_file import plain_text
+from dualtrack_stack.project.toml_lines import line_of, lines_of, no_toml
 from dualtrack_stack.project.tools_table import PermissionTable, ToolsTable, own_function
 from dualtrack_stack.roots import PACKAGE
 from dualtrack_stack.roots import PROJECT_FILE as FILE
@@ -47,7 +47,6 @@ REMOVED: Final[Mapping[str, str]] = MappingProxyType({})
 _PRICE_CLASS: Final = re.compile(r"[a-z][a-z0-9_]{0,31}")
 _MOST_CREDITS: Final = 10_000
 _MOST_CLASSES: Final = 50
-_AT_LINE: Final = re.compile(r"(.*) \(at (?:line (\d+), column \d+|end of document)\)")
 
 
 def _setting(name: str) -> str:
@@ -151,9 +150,7 @@ def parse_file(text: str) -> ProjectFile:
         written = json.dumps(tomllib.loads(text))
         lines = lines_of(text)
     except tomllib.TOMLDecodeError as error:
-        at = _AT_LINE.fullmatch(str(error))
-        said, line = at.groups() if at else (str(error), None)
-        raise BadProject(f"{FILE}:{line or text.count(chr(10)) + 1}: this is no TOML: {said}") from None
+        raise BadProject(f"{FILE}:{no_toml(text, error)}") from None
     except TypeError as error:
         raise BadProject(f"{FILE}:1: a date or a time is no setting: write a text ({error})") from None
     except RecursionError:
@@ -184,17 +181,9 @@ def parse_file(text: str) -> ProjectFile:
 
 def _text(path: Path) -> str:
     try:
-        data = read_plain(path, MAX_BYTES + 1)
-        if len(data) > MAX_BYTES:
-            raise BadProject(f"{FILE}:1: it is larger than {MAX_BYTES:,} bytes: write less")
-        return data.decode("utf-8").replace("\r\n", "\n")
+        return plain_text(path, FILE, MAX_BYTES, "write less")
     except FileNotFoundError:
         return ""
-    except UnicodeDecodeError as error:
-        line = error.object.count(b"\n", 0, error.start) + 1
-        raise BadProject(f"{FILE}:{line}: this is not UTF-8: save the file in that encoding") from None
-    except OSError as error:
-        raise BadProject(f"{FILE}:1: it cannot be read: {error.strerror}") from None
 
 
 def _stage(name: str, file: FileTable, lines: Mapping[tuple[str | int, ...], int]) -> StageFile:

@@ -24,6 +24,7 @@ _PIECE: Final = re.compile(
 _KEY: Final = re.compile(r"""(?:"(?:[^"\\\n]|\\.)*"|'[^'\n]*'|[^"'=\n])+(?==)""")
 _HEADER: Final = re.compile(r"""(\[{1,2})((?:"(?:[^"\\\n]|\\.)*"|'[^'\n]*'|[^"'\]\n])+)\]""")
 
+_AT_LINE: Final = re.compile(r"(.*) \(at (?:line (\d+), column \d+|end of document)\)")
 
 _DEEPEST: Final = 20
 
@@ -58,6 +59,13 @@ def line_of(lines: Mapping[Path, int], path: Sequence[str | int]) -> int:
         if line := lines.get(tuple(path[:length])):
             return line
     return 1
+
+
+def no_toml(text: str, error: tomllib.TOMLDecodeError) -> str:
+    """The line at which a text stops being TOML, and why."""
+    at = _AT_LINE.fullmatch(str(error))
+    said, line = at.groups() if at else (str(error), None)
+    return f"{line or text.count(chr(10)) + 1}: this is no TOML: {said}"
 
 
 def _statements(text: str) -> Iterator[tuple[int, str]]:

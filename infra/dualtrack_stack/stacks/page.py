@@ -49,11 +49,10 @@ class PageStack(Stack):
     """Serves `dualtrack_stack.page` and the API; the page reads from ``config.json`` where to sign in.
 
     ``api_url`` is the REST API's URL with its stage, ``sign_in_url`` the Cognito domain's base URL
-    (``https://…amazoncognito.com``), ``client_id`` and
-    ``terminal_client_id`` the app clients of page and terminal. The page's app client has to allow this
-    stack's output ``PageUrl`` as callback and logout URL. ``uploads_bucket`` is the name of the bucket to which
-    administrators upload, at addresses that the API signs. ``edge``: the stage's own domain; its DNS record must point
-    to the output ``DomainTarget``.
+    (``https://…amazoncognito.com``), ``client_id`` and ``terminal_client_id`` the app clients of page and terminal. The
+    page's has to allow this stack's output ``PageUrl`` as callback and logout URL. ``uploads_bucket`` is the name of
+    the bucket to which administrators upload, at addresses that the API signs. ``edge``: the stage's own domain; its
+    DNS record must point to the output ``DomainTarget``.
     """
 
     def __init__(
@@ -79,8 +78,12 @@ class PageStack(Stack):
         self.distribution = self._distribution(
             api_url, sign_in_url, *_bucket_origins(uploads_bucket, self.region)
         )
-        sign_in = {"kind": "cognito", "domain": sign_in_url, "client_id": client_id}
-        sign_in |= {"terminal_client_id": terminal_client_id}  # read by `dualtrack login`
+        sign_in = {
+            "kind": "cognito",
+            "domain": sign_in_url,
+            "client_id": client_id,
+            "terminal_client_id": terminal_client_id,  # read by `dualtrack login`
+        }
         self._deploy(web.config(api="", sign_in=sign_in))
         self.url = edge.url or f"https://{self.distribution.distribution_domain_name}/"
         CfnOutput(self, "PageUrl", value=self.url)

@@ -126,19 +126,14 @@ def _table(plan: Plan) -> Iterator[str]:
 
 
 def _as_data(plan: Plan, stage: str, table: PriceTable, *, is_known: bool) -> dict[str, Any]:
-    priced = {"region": table.region, "prices_read_on": table.read_on, "borrowed": table.borrowed}
-    lines = [
-        {"item": line.item, "amount": line.amount, "price": line.price, "dollars": line.dollars}
-        for line in plan.lines
-    ]
     return {
         "stage": stage,
-        **priced,
+        **table.source(),
         "users": plan.users,
         "chats_a_day": plan.chats_a_day,
         "model": {"name": plan.model, "dollars": plan.model_dollars, "is_known": is_known},
         "dollars": plan.dollars,
-        "lines": lines,
+        "lines": [line.as_data() for line in plan.lines],
         "busiest": asdict(plan.busiest),
         "limits": [asdict(limit) for limit in plan.limits],
     }

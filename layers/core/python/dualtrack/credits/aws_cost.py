@@ -61,6 +61,10 @@ class Line:
         """The cost of this line."""
         return self.amount * self.price
 
+    def as_data(self) -> dict[str, str | float]:
+        """As commands print it with ``--json``."""
+        return {"item": self.item, "amount": self.amount, "price": self.price, "dollars": self.dollars}
+
 
 @dataclass(frozen=True, slots=True)
 class AwsUse:

@@ -15,5 +15,14 @@ def weights(counts: NDArray[Any], relative: NDArray[Any], texts: int, k1: float,
 
     ``counts``: how often each has the word; ``relative``: its length, relative to the mean of all.
     """
-    rarity = math.log((texts + 1) / len(counts))
-    return rarity * counts * (k1 + 1) / (counts + k1 * (1 - b + b * relative))
+    return weight(rarity(texts, len(counts)), counts, relative, k1, b)
+
+
+def rarity(texts: int, holders: int) -> float:
+    """Of a word that so many of the ``texts`` have."""
+    return math.log((texts + 1) / holders)
+
+
+def weight(rare: float, count: Any, relative: Any, k1: float, b: float) -> Any:
+    """That of one text, or of an array of them; ``rare``: the word's `rarity`."""
+    return rare * count * (k1 + 1) / (count + k1 * (1 - b + b * relative))

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from dualtrack.tool_values import ToolSpec
     from dualtrack.vocabulary import Stop
 
-    InputCheck = Callable[[Mapping[str, Any], ToolSpec], str]
+    InputCheck = Callable[[str, Mapping[str, Any], str, ToolSpec], str]
+    """By the tool use's id, the input that is meant, and what is wrong with how the tool is named."""
     Gates = Callable[[ToolSpec], "Gate"]
 
 MAX_CALLS_PER_TURN: Final = 20
@@ -39,6 +40,8 @@ _CUT_LATE: Final = (
     "this call was not run: the answer took longer than it may and was ended within it, so its input is not whole. "
     "Write a shorter input, or do it in several calls."
 )
+
+_TOO_MANY: Final = f"at most {MAX_CALLS_PER_TURN} tool calls run in one turn; ask again in the next one."
 
 NextStep = Literal["tools", "turn", "answered"]
 
@@ -261,11 +264,10 @@ def decide(
     tool_uses = [block for block in reply.content if block["type"] == "tool_use"]
     if not limit and reply.stop_reason in CALLS_TOOLS and tool_uses:
 
-        def check(block: Mapping[str, Any], spec: ToolSpec) -> str:
-            if block["id"] == reply.cut:
+        def check(use_id: str, arguments: Mapping[str, Any], problem: str, spec: ToolSpec) -> str:
+            if use_id == reply.cut:
                 return _CUT_LATE if reply.is_late else _CUT.format(tokens=max_tokens)
-            _, arguments, problem = meant(block["name"], block["input"])
-            return reply.broken.get(block["id"], "") or problem or invalid(spec, arguments)
+            return reply.broken.get(use_id, "") or problem or invalid(spec, arguments)
 
         calls = tuple(
             _call(block, tool_id(query, calls_before + number), offered, number, check, gates)
@@ -287,11 +289,11 @@ def _call(
     check: InputCheck,
     gates: Gates,
 ) -> ToolCall:
-    name, arguments, _ = meant(block["name"], block["input"])
+    name, arguments, problem = meant(block["name"], block["input"])
     spec = offered.get(name)
     if spec is None:
         return ToolCall(call_id, block["id"], name, arguments, refused=f"Unknown tool: {name}")
-    reason = _refusal(block, spec, number, check)
+    reason = _TOO_MANY if number > MAX_CALLS_PER_TURN else check(block["id"], arguments, problem, spec)
     gate = Gate() if reason else gates(spec)
     return ToolCall(
         id=call_id,
@@ -307,9 +309,3 @@ def _call(
         allowable=gate.allowable,
         effect=spec.does,
     )
-
-
-def _refusal(block: Mapping[str, Any], spec: ToolSpec, number: int, check: InputCheck) -> str:
-    if number > MAX_CALLS_PER_TURN:
-        return f"at most {MAX_CALLS_PER_TURN} tool calls run in one turn; ask again in the next one."
-    return check(block, spec)

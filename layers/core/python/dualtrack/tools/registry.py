@@ -22,7 +22,7 @@ from dualtrack.project_file import PROJECT
 from dualtrack.runtime.imports import collecting_later
 from dualtrack.runtime.time_limit import within
 from dualtrack.tool_values import OFF, Injected, ToolSpec, unknown
-from dualtrack.tools.mcp.finding import as_searched, finders, left_to_search
+from dualtrack.tools.mcp.finding import finders, left_to_search
 from dualtrack.tools.mcp.hints import believed
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ def offered_tools(
         if name not in own and ("*" in profile.mcp or spec.server in profile.mcp)
     ]
     left = left_to_search(len(own), wanted, profile.context_tokens)
-    searched = [as_searched(spec) for spec in wanted if spec.server in left]
+    searched = [replace(spec, is_searched=True) for spec in wanted if spec.server in left]
     named = [*(spec for spec in wanted if spec.server not in left), *searched]
     return MappingProxyType(
         {**own, **(finders(searched) if searched else {}), **{spec.name: spec for spec in named}}

@@ -6,14 +6,13 @@ search, the largest first. That stays so for a chat, with the version of the cat
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.frozen import dumps, freeze
 from dualtrack.indirect_calls import FIND_TOOLS, USE_TOOL
+from dualtrack.knowledge.bm25 import rarity, weight
 from dualtrack.knowledge.words import Terms, asked, words
 from dualtrack.text import cautious_tokens, one_line, preview
 from dualtrack.tool_values import ToolResult, ToolSpec
@@ -128,10 +127,10 @@ def found(query: str, tools: Sequence[ToolSpec]) -> tuple[ToolSpec, ...]:
     for term in asked(query):
         if not holders[term]:
             continue
-        rarity = math.log((len(tools) + 1) / holders[term])
+        rare = rarity(len(tools), holders[term])
         for at, counts in enumerate(texts):
             if often := counts[term]:
-                scores[at] += rarity * often * (_K1 + 1) / (often + _K1 * (1 - _B + _B * lengths[at] / mean))
+                scores[at] += weight(rare, often, lengths[at] / mean, _K1, _B)
     best = sorted(range(len(tools)), key=lambda at: (-scores[at], tools[at].name))
     return tuple(tools[at] for at in best[:HITS] if scores[at] > 0)
 
@@ -163,8 +162,3 @@ def _told(spec: ToolSpec) -> str:
         schema = f"of {len(schema):,} characters, too long to show; its properties: {properties}"
     description = preview(one_line(spec.description), _MOST_DESCRIPTION)
     return f"{spec.name}: {description}\nInput schema: {schema}"
-
-
-def as_searched(spec: ToolSpec) -> ToolSpec:
-    """The tool, which is found and not sent."""
-    return replace(spec, is_searched=True)
